@@ -7,7 +7,7 @@ use crate::CriticalPath;
 /// All advice about a recording that pays.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Advised {
-    /// What the wall time was spent on, where nothing surely gains something and the critical path is known.
+    /// Division of the wall time, where nothing surely gains something and the critical path is known.
     #[serde(skip)]
     pub path: Option<CriticalPath>,
     /// Wall time of the recorded command.
@@ -17,7 +17,7 @@ pub struct Advised {
     pub cpu_ns: u64,
     /// The most memory (PSS) of all processes in one reading; None without readings of memory.
     pub peak_bytes: Option<u64>,
-    /// Whether gains of wall time follow from the critical path; otherwise they are only bounded by the
+    /// True if gains of wall time follow from the critical path; otherwise they are only bounded by the
     /// lifetimes of processes.
     pub has_path: bool,
     /// Advice that gains less than this part of the wall time, of the CPU time and of the peak of memory is left
@@ -25,7 +25,7 @@ pub struct Advised {
     pub min_percent: f64,
     /// The advice that gains most wall time first, then the one that gains most CPU time, then memory.
     pub advice: Vec<Advice>,
-    /// What all advice gains if it is taken, which is not the sum of the gains; None without advice.
+    /// Gain of all advice if it is taken, which is not the sum of the gains; None without advice.
     pub together: Option<Together>,
 }
 
@@ -43,9 +43,9 @@ pub struct Together {
 pub struct Advice {
     /// A stable name of what was found: "polling"; docs/advice.md lists all.
     pub kind: &'static str,
-    /// What to do.
+    /// The change to make.
     pub what: String,
-    /// Who does it today, how often, and where it is started.
+    /// The programs that do it today, how often, and where it is started.
     pub evidence: String,
     /// Number of processes concerned, with their descendants.
     pub processes: u64,
@@ -57,11 +57,11 @@ pub struct Advice {
     pub cpu_ns: Gain,
     /// Predicted reduction of the peak of memory; None where it is not about memory.
     pub memory_bytes: Option<Gain>,
-    /// How the gains were predicted.
+    /// Method by which the gains were predicted.
     pub method: String,
-    /// What may go wrong.
+    /// Risk of the change.
     pub risk: String,
-    /// How to find out whether it helped.
+    /// Way to find out whether it helped.
     pub check: String,
     /// The changed command line, where it can be written down.
     pub change: Option<String>,
@@ -90,11 +90,11 @@ pub struct Place {
     pub line: u64,
     /// The line, without white space around it.
     pub text: String,
-    /// What it becomes, where that can be written down.
+    /// The form after the change, where that can be written down.
     pub becomes: Option<String>,
 }
 
-/// Why a piece of advice is given: what its processes did.
+/// Evidence for a piece of advice: what its processes did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Explained {
     /// The advice.
@@ -102,26 +102,26 @@ pub struct Explained {
     pub advice: Advice,
     /// Its processes with the most time on the critical path, or else with the longest lives, in order of birth.
     pub rows: Vec<ExplainedProcess>,
-    /// How many others there are.
+    /// Number of other processes.
     pub others: u64,
 }
 
-/// What one process of a piece of advice did.
+/// Activity of one process of a piece of advice.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ExplainedProcess {
     /// Process id.
     pub pid: i32,
     /// Process id of its parent, if that is known.
     pub parent: Option<i32>,
-    /// When it was born, since the begin of the recording.
+    /// Time of its birth, since the begin of the recording.
     pub begin_ns: u64,
-    /// How long it lived.
+    /// Time from its birth to its end.
     pub wall_ns: u64,
     /// Its CPU time; None if it is not known.
     pub cpu_ns: Option<u64>,
     /// Its time on the critical path; None if that is not known.
     pub path_ns: Option<u64>,
-    /// What it waited for, and how long, the longest first; None if it is not known.
+    /// Objects and times of its waits, the longest first; None if it is not known.
     pub waited: Option<Vec<WaitedFor>>,
     /// Its command line.
     pub command: String,
@@ -130,14 +130,14 @@ pub struct ExplainedProcess {
 /// Time in which a process waited for one kind of thing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct WaitedFor {
-    /// For what, in words: "a child".
+    /// Object of the waits, in words: "a child".
     pub what: &'static str,
-    /// How long, until it had a CPU again.
+    /// Length of the waits, until it had a CPU again.
     pub ns: u64,
 }
 
 impl Advice {
-    /// Whether it gains something at any rate: the lower end of one of its ranges is not 0.
+    /// True if it gains something at any rate: the lower end of one of its ranges is not 0.
     pub fn is_certain(&self) -> bool {
         let memory = self.memory_bytes.unwrap_or_default();
         [self.wall_ns, self.cpu_ns, memory].iter().any(|gain| gain.low > 0)
@@ -147,11 +147,11 @@ impl Advice {
 /// A predicted gain in nanoseconds or bytes, with its range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Gain {
-    /// At least this much.
+    /// Lower bound much.
     pub low: u64,
     /// The best estimate.
     pub middle: u64,
-    /// At most this much.
+    /// Upper bound much.
     pub high: u64,
 }
 
@@ -183,7 +183,7 @@ impl Gain {
     }
 }
 
-/// What was predicted from one recording, and what one of the changed job shows.
+/// Predictions from one recording, compared with one of the changed job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Observed {
     /// Wall time of the command before the change.
@@ -196,7 +196,7 @@ pub struct Observed {
     pub cpu_after_ns: u64,
     /// Peak of memory before the change, if it was read: see [`Advised::peak_bytes`].
     pub peak_before_bytes: Option<u64>,
-    /// And after it.
+    /// Peak of memory after it, if it was read.
     pub peak_after_bytes: Option<u64>,
     /// See [`Advised::min_percent`].
     pub min_percent: f64,
@@ -211,37 +211,38 @@ pub struct Observed {
 /// Advice, and whether the recording after the change still gives it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ObservedAdvice {
-    /// What was predicted.
+    /// The advice of the first recording.
     #[serde(flatten)]
     pub advice: Advice,
-    /// What the same advice would still gain after the change; None if it is not found any more.
+    /// Remaining gain of the same advice after the change; None if it is not found any more.
     pub left: Option<Left>,
     /// The processes that it is about, where they are not started any more once it is taken.
     pub concerned: Option<Concerned>,
-    /// Whether it was followed, and what came of it.
+    /// Judgement: if it was followed, and what came of it.
     pub verdict: Verdict,
 }
 
-/// Whether advice was followed, and what came of it.
+/// Judgement of advice: if it was followed, and what came of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// Whether it was.
+    /// Degree to which it was followed.
     pub taken: Taken,
-    /// What shows that: "286 -> 34 processes".
+    /// Observation that shows this: "286 -> 34 processes".
     pub because: String,
-    /// What became of the wall time; None if it was not followed, or cannot be told from other changes.
+    /// Outturn of the wall time; None if it was not followed, or cannot be told from other changes.
     pub wall: Option<Outturn>,
-    /// And of the CPU time, with that of the spawners for the processes; None if it was not followed.
+    /// Outturn of the CPU time, with that of the spawners for the processes; None if it was not
+    /// followed.
     pub cpu: Option<Outturn>,
-    /// And of the peak of memory, where it is about memory.
+    /// Outturn of the peak of memory, where it is about memory.
     pub memory: Option<Outturn>,
 }
 
-/// Whether advice was followed.
+/// Degree to which advice was followed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Taken {
-    /// What it is about is as it was.
+    /// Not followed: what it is about is as it was.
     #[default]
     No,
     /// Less than half of it is gone.
@@ -254,12 +255,12 @@ pub enum Taken {
     Unknown,
 }
 
-/// What was gained, beside the prediction.
+/// Gain that was observed, beside the prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Outturn {
     /// The reduction in nanoseconds or bytes; below 0 if it has become more.
     pub observed: i64,
-    /// How that compares with the predicted range.
+    /// Comparison with the predicted range.
     pub judged: Judged,
 }
 
@@ -290,7 +291,7 @@ impl Outturn {
 }
 
 impl Judged {
-    /// In words.
+    /// The judgement in words.
     pub fn says(self) -> &'static str {
         match self {
             Self::Less => "less than predicted",
@@ -300,7 +301,7 @@ impl Judged {
     }
 }
 
-/// What advice would still gain.
+/// Remaining gain of advice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Left {
     /// Wall time.
@@ -316,19 +317,19 @@ pub struct Left {
 pub struct Concerned {
     /// Processes before the change.
     pub processes_before: u64,
-    /// And after it.
+    /// Processes after it.
     pub processes_after: u64,
     /// Their CPU time before the change.
     pub cpu_before_ns: u64,
-    /// And after it.
+    /// Their CPU time after it.
     pub cpu_after_ns: u64,
     /// Their time on the critical path before the change; None without waits.
     pub path_before_ns: Option<u64>,
-    /// And after it.
+    /// Their time on the critical path after it; None without waits.
     pub path_after_ns: Option<u64>,
-    /// What their spawners used less CPU time for them: to fork and to reap them, and to read what they print. Below 0 if
-    /// it became more.
+    /// CPU time that their spawners save: to fork and to reap them, and to read what they print. Below 0 if it became
+    /// more.
     pub spawners_cpu_ns: i64,
-    /// And how much less of their own time is on the critical path for that; None without waits.
+    /// Time of their spawners on the critical path that is saved for that; None without waits.
     pub spawners_path_ns: Option<i64>,
 }

@@ -50,7 +50,7 @@ pub struct Axis {
     pub title: String,
     /// The unit of its values.
     pub unit: Unit,
-    /// Whether it is logarithmic.
+    /// True if it is logarithmic.
     pub logarithmic: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct Bars {
     pub axis: Axis,
     /// The series, one colour each.
     pub series: Vec<Series>,
-    /// Whether the series of a row are stacked rather than grouped.
+    /// True if the series of a row are stacked rather than grouped.
     pub stacked: bool,
 }
 
@@ -78,9 +78,9 @@ pub struct Lines {
     pub x: Vec<f64>,
     /// The series, one colour each.
     pub series: Vec<Series>,
-    /// Whether the series are stacked areas.
+    /// True if the series are stacked areas.
     pub stacked: bool,
-    /// Whether each value is drawn as a point: separate measurements rather than a time series.
+    /// True if each value is drawn as a point: separate measurements rather than a time series.
     pub points: bool,
     /// Labelled horizontal lines: cores asked for, an ideal.
     pub marks: Vec<Mark>,
@@ -108,7 +108,7 @@ pub struct Histogram {
 pub struct HeatMap {
     /// One name per row and column.
     pub names: Vec<String>,
-    /// By row, then column; coefficients between -1 and 1.
+    /// Values by row, then column; coefficients between -1 and 1.
     pub values: Vec<Vec<Option<f64>>>,
 }
 
@@ -139,7 +139,7 @@ pub struct Point {
 /// Stacks with weights.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Flame {
-    /// What the weights measure: "processes", "µs of CPU time".
+    /// Unit of the weights: "processes", "µs of CPU time".
     pub weighs: String,
     /// Frames from the root, joined by `;`, then a space and the weight.
     pub folded: Vec<String>,
@@ -192,7 +192,7 @@ pub struct IntervalGroup {
 /// An estimate with its interval.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
-    /// What was estimated.
+    /// Name of the estimate.
     pub name: String,
     /// The estimate.
     pub value: f64,
@@ -200,7 +200,7 @@ pub struct Estimate {
     pub low: f64,
     /// The upper end of its interval.
     pub high: f64,
-    /// Whether it is comparable with the others; if not, it is drawn hollow.
+    /// True if it is comparable with the others; if not, it is drawn hollow.
     pub comparable: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How processes ended, other than with exit status 0.
+//! Ends of processes other than with exit status 0.
 
 use proctrace_wire::Outcome;
 use serde::Serialize;
@@ -21,8 +21,8 @@ pub struct Ends {
     /// signals, SIGKILL, other signals, exit statuses; negative results of test commands (`grep`)
     /// are last.
     pub by_program: Vec<ProgramEnd>,
-    /// Why the command failed: the process that failed first, then those that failed because of it,
-    /// and the command last. Empty if it succeeded.
+    /// Cause of the command's failure: the process that failed first, then those that failed
+    /// because of it, and the command last. Empty if it succeeded.
     pub cause: Vec<EndStep>,
     /// Processes that a signal ended, in order of time.
     pub fatal_signals: Vec<FatalSignal>,
@@ -31,7 +31,7 @@ pub struct Ends {
 /// A failed process in the chain that leads to the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EndStep {
-    /// When it ended, since the start of the recording; None if the recording has no times.
+    /// Time of its end, since the start of the recording; None if the recording has no times.
     pub time_ns: Option<u64>,
     /// Its pid.
     pub pid: i32,
@@ -39,11 +39,11 @@ pub struct EndStep {
     pub program: String,
     /// Its outcome: "SIGSEGV", "exit 1".
     pub how: String,
-    /// Whether it ended like this because the one before it in the chain did; if not, that is only likely.
+    /// True if it ended like this because the one before it in the chain did; if not, that is only likely.
     pub is_certain: bool,
-    /// Who sent the signal that ended it, in words; `None` if there was none or it is not known.
+    /// Sender of the signal that ended it, in words; `None` if there was none or it is not known.
     pub sent_by: Option<String>,
-    /// Of the first in the chain: what it looked for last and did not find, shortly before.
+    /// Last failed look-up shortly before the end, for the first in the chain.
     pub last_failed: Option<LastFailed>,
 }
 
@@ -52,18 +52,18 @@ pub struct EndStep {
 pub struct LastFailed {
     /// "open", "stat", "exec" and so on.
     pub call: &'static str,
-    /// As it was given to the call.
+    /// Path as it was given to the call.
     pub path: String,
     /// The name of the error: "ENOENT".
     pub error: String,
-    /// How long before the end.
+    /// Time from the look-up to the end.
     pub before_ns: u64,
 }
 
 /// A process that a signal ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FatalSignal {
-    /// When it ended, since the start of the recording; None if the recording has no times.
+    /// Time of its end, since the start of the recording; None if the recording has no times.
     pub time_ns: Option<u64>,
     /// Its pid.
     pub pid: i32,
@@ -71,7 +71,7 @@ pub struct FatalSignal {
     pub program: String,
     /// The name of the signal.
     pub signal: String,
-    /// Who sent it, in words; `None` if not known.
+    /// Sender of the signal, in words; `None` if not known.
     pub sent_by: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub struct FatalSignal {
 pub struct ProgramEnd {
     /// The last program they ran.
     pub program: String,
-    /// How they ended.
+    /// Outcome that they share.
     pub outcome: Outcome,
     /// The outcome as text: "SIGSEGV", "exit 1".
     pub how: String,
@@ -95,7 +95,7 @@ pub struct ProgramEnd {
 }
 
 impl Ends {
-    /// Whether any process failed or was killed.
+    /// True if any process failed or was killed.
     pub fn any_abnormal(&self) -> bool {
         self.failed > 0 || self.signalled > 0
     }

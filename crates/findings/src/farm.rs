@@ -37,9 +37,9 @@ pub struct Farm {
 /// An entry of LD_LIBRARY_PATH that stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeptEntry {
-    /// As it is written.
+    /// Entry as it is written.
     pub entry: String,
-    /// Why.
+    /// The reason it was kept.
     pub why: &'static str,
 }
 
@@ -48,7 +48,7 @@ pub struct KeptEntry {
 pub struct FarmLink {
     /// The name by which programs ask for the library.
     pub name: String,
-    /// Where it leads.
+    /// Target of the link.
     pub target: String,
 }
 
@@ -57,9 +57,9 @@ pub struct FarmLink {
 pub struct DanglingLink {
     /// The name.
     pub name: String,
-    /// Where a link of before led, if there was one.
+    /// Target of an earlier link, if there was one.
     pub target: Option<String>,
-    /// What has become of that link: "removed", "replaced" or "dangling"; "none" if there was none.
+    /// State of that link: "removed", "replaced" or "dangling"; "none" if there was none.
     pub now: &'static str,
     /// Programs of the recording that asked for it and would not start today.
     pub programs: Vec<String>,
@@ -92,7 +92,7 @@ pub struct FarmCandidate {
 pub struct Trial {
     /// The stable name of the remedy.
     pub remedy: &'static str,
-    /// Whose look-ups it is about: "libraries" or "programs".
+    /// The kind of look-ups it is about: "libraries" or "programs".
     pub about: &'static str,
     /// Runs on each side; all figures are their medians.
     pub runs: u64,
@@ -103,9 +103,9 @@ pub struct Trial {
     /// `lookups_failed` with the remedy, if it changes no others than these; `None` if they were not
     /// recorded, or it is not about libraries.
     pub predicted_lookups_failed: Option<u64>,
-    /// Without the remedy.
+    /// Run without the remedy.
     pub before: TrialRun,
-    /// With it.
+    /// Run with it.
     pub after: TrialRun,
     /// Starts of the last run that had a list without the remedy, because a program sets its own.
     pub unreached_starts: u64,
@@ -116,10 +116,10 @@ pub struct Trial {
     pub starts_not_modelled: u64,
 }
 
-/// What a run of the command used.
+/// Resources used by one run of the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TrialRun {
-    /// How the command ended.
+    /// Outcome of the command.
     pub outcome: Outcome,
     /// Failed look-ups that the remedy is about: of the dynamic linker in modelled starts, or in the
     /// entries of PATH.
@@ -136,6 +136,6 @@ pub struct TrialRun {
     pub cpu_ns: Option<u64>,
     /// CPU time in the kernel, estimated.
     pub system_ns: Option<u64>,
-    /// From the start of the command to its exit.
+    /// Time from the start of the command to its exit.
     pub wall_ns: u64,
 }

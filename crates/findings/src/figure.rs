@@ -37,12 +37,12 @@ macro_rules! figures {
                 match self { $(Self::$figure => $label,)+ }
             }
 
-            /// What it contains for a process, and when it is not known.
+            /// Description for a process, and when it is not known.
             pub const fn says(self) -> &'static str {
                 match self { $(Self::$figure => $says,)+ }
             }
 
-            /// What it contains for a thread; `None` if threads do not have it.
+            /// Description for a thread; `None` if threads do not have it.
             pub const fn says_of_thread(self) -> Option<&'static str> {
                 match self { $(Self::$figure => figures!(@thread $($of_thread)?),)+ }
             }
@@ -93,23 +93,23 @@ figures! {
 }
 
 impl Figure {
-    /// Whether it is what other figures are computed from, and tells people nothing.
+    /// True if it only serves to compute other figures, and tells people nothing.
     pub const fn is_raw(self) -> bool {
         matches!(self, Self::UserTicksNs | Self::SystemTicksNs)
     }
 
-    /// Whether that of several processes is the largest of theirs; otherwise it is their sum.
+    /// True if that of several processes is the largest of theirs; otherwise it is their sum.
     pub const fn is_largest(self) -> bool {
         matches!(self, Self::PeakRssBytes)
     }
 
-    /// Whether that of several processes is the sum of theirs, or the largest. The CPU time of children that were waited for
+    /// True if that of several processes is the sum of theirs, or the largest. The CPU time of children that were waited for
     /// includes that of their own, which may be among these processes.
     pub const fn adds_up(self) -> bool {
         !matches!(self, Self::ChildrenWaitedCpuNs)
     }
 
-    /// Whether timelines have it, which are large already.
+    /// True if timelines, which are large already, have it.
     pub const fn is_in_timelines(self) -> bool {
         matches!(
             self,
@@ -139,12 +139,12 @@ impl Figures {
         Figure::ALL.into_iter().zip(self.0)
     }
 
-    /// Those that timelines have.
+    /// Figures that timelines have.
     pub fn in_timelines(&self) -> impl Iterator<Item = (Figure, Option<u64>)> {
         self.iter().filter(|(figure, _)| figure.is_in_timelines())
     }
 
-    /// Those of both together: what is not known of one is not known of both.
+    /// Figures of both together: what is not known of one is not known of both.
     #[must_use]
     pub fn plus(self, other: &Self) -> Self {
         Self::of(|figure| match (self[figure], other[figure]) {
@@ -170,7 +170,7 @@ impl IndexMut<Figure> for Figures {
     }
 }
 
-/// As an object with the names of the figures as keys.
+/// Serializes as an object with the names of the figures as keys.
 impl Serialize for Figures {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;

@@ -36,12 +36,12 @@ pub struct Gantt {
     pub strips: Vec<Strip>,
 }
 
-/// Which part of a recording a Gantt chart shows, and how.
+/// The part of a recording that a Gantt chart shows, and its form.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GanttView {
     /// The order of rows.
     pub order: GanttOrder,
-    /// Whether threads other than the first of each process have bars of their own.
+    /// True if threads other than the first of each process have bars of their own.
     pub threads: bool,
     /// Only processes of these categories or programs; all if empty.
     pub only: Vec<String>,
@@ -77,7 +77,7 @@ pub struct Lane {
     pub processes: u64,
     /// Number of threads other than the first of each process, where they are shown.
     pub threads: u64,
-    /// Whether it collects everything without a lane of its own.
+    /// True if it collects everything without a lane of its own.
     pub is_rest: bool,
 }
 
@@ -98,7 +98,7 @@ pub struct Bar {
     pub depth: u32,
     /// Index of the bar of the nearest displayed ancestor.
     pub parent: Option<u32>,
-    /// Whether it is a thread other than the first of its process.
+    /// True if it is a thread other than the first of its process.
     pub is_thread: bool,
 }
 
@@ -122,7 +122,7 @@ pub struct Strip {
     pub unit: Unit,
     /// One value per bin in each series; the series are stacked.
     pub series: Vec<Series>,
-    /// Whether each series has the colour of the lane with the same index.
+    /// True if each series has the colour of the lane with the same index.
     pub by_lane: bool,
     /// The requested amount; values above it are highlighted.
     pub limit: Option<Mark>,

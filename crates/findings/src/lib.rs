@@ -73,9 +73,9 @@ use serde::Serialize;
 pub struct Findings {
     /// Description of the recording.
     pub run: Run,
-    /// Whether the values can be trusted.
+    /// Trustworthiness of the values.
     pub health: Health,
-    /// How well the recording knows each quantity. An unknown value is None or absent in all other
+    /// Knowledge of each quantity in the recording. An unknown value is None or absent in all other
     /// fields, never 0.
     pub known: Vec<Known>,
     /// The key figures.
@@ -86,16 +86,16 @@ pub struct Findings {
     pub spawners: Vec<Spawner>,
     /// Failed look-ups by directory, call and errno, the most frequent first.
     pub lookups: Vec<DirectoryMisses>,
-    /// How processes ended: failures and deaths by signal.
+    /// Ends of processes: failures and deaths by signal.
     pub ends: Option<Ends>,
     /// Processes that outlived their parent, the largest CPU time first.
     pub detached: Vec<Detached>,
     /// Memory over time, if it was sampled.
     pub memory: Option<Memory>,
-    /// What the wall time was spent on; None without a launched command, or if waits were not recorded.
+    /// Division of the wall time; None without a launched command, or if waits were not recorded.
     pub critical_path: Option<CriticalPath>,
-    /// What happened between the marks of the payload, in order of time; empty without marks, None if
-    /// they are not known.
+    /// Sums over the times between the marks of the payload, in order of time; empty without marks,
+    /// None if they are not known.
     pub phases: Option<Vec<MarkedPhase>>,
     /// Blind spots: what the recording could not observe.
     pub blind_spots: Vec<BlindSpot>,
@@ -125,15 +125,15 @@ pub struct Run {
     /// Start time, in nanoseconds since 1970; 0 if it is not known.
     #[serde(serialize_with = "null_if_not_known")]
     pub started_unix_ns: u64,
-    /// How the command ended; None if it was still running or the recording was cut short.
+    /// Outcome of the command; None if it was still running or the recording was cut short.
     pub outcome: Option<Outcome>,
     /// Number of CPUs available to it; 0 if it is not known.
     #[serde(serialize_with = "null_if_not_known")]
     pub cores: u32,
-    /// From the start of the command to its own exit, or to the last record if that is unknown; None
-    /// if the recording has no times.
+    /// Time from the start of the command to its own exit, or to the last record if that is unknown;
+    /// None if the recording has no times.
     pub wall_ns: Option<u64>,
-    /// From the start of the command to the last record: longer than `wall_ns` if descendants
+    /// Time from the start of the command to the last record: longer than `wall_ns` if descendants
     /// outlived the command. None if the recording has no times.
     pub recorded_ns: Option<u64>,
     /// The wait for processes that outlived the command; None if it is not noticeable.
@@ -143,12 +143,12 @@ pub struct Run {
 /// The time between the command's own end and that of the recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct After {
-    /// How long it is.
+    /// Length of that time.
     pub wait_ns: u64,
     /// The process for which the recording went on: of those that outlived their parent, the one that ended last, or was
     /// still alive.
     pub last: Option<Detached>,
-    /// How many others that outlived their parent were alive at the command's end.
+    /// Number of others that outlived their parent and were alive at the command's end.
     pub others: u64,
 }
 
@@ -164,12 +164,12 @@ where
     }
 }
 
-/// Whether the values can be trusted.
+/// Trustworthiness of the values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Health {
-    /// Whether the recorder finished the trace.
+    /// True if the recorder finished the trace.
     pub complete: bool,
-    /// Whether the recorder was still writing the trace when it was read, which makes it
+    /// True if the recorder was still writing the trace when it was read, which makes it
     /// incomplete.
     pub recording_now: bool,
     /// Number of records lost during recording.
@@ -183,12 +183,12 @@ pub struct Health {
 }
 
 impl Health {
-    /// Whether all values are exact.
+    /// True if all values are exact.
     pub fn is_good(&self) -> bool {
         self.complete && self.lost == 0 && self.damage.is_empty() && self.laws_hold()
     }
 
-    /// Whether no law that could be checked is violated.
+    /// True if no law that could be checked is violated.
     pub fn laws_hold(&self) -> bool {
         !self.laws.iter().any(Law::is_broken)
     }
@@ -199,7 +199,7 @@ impl Health {
     }
 }
 
-/// How well a recording knows a quantity.
+/// Knowledge of one quantity in a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Known {
     /// A stable name: "cpu", "lookups_open".
@@ -229,9 +229,9 @@ pub enum Knowledge {
 pub struct Loss {
     /// The kind of record.
     pub kind: String,
-    /// Why they were lost.
+    /// Reason of the loss.
     pub reason: String,
-    /// How many were lost.
+    /// Number of records lost.
     pub count: u64,
 }
 
@@ -242,9 +242,9 @@ pub struct Law {
     pub name: &'static str,
     /// The invariant in words.
     pub says: &'static str,
-    /// Whether it holds; None if it could not be checked.
+    /// True if it holds; None if it could not be checked.
     pub holds: Option<bool>,
-    /// Why it could not be checked.
+    /// The reason it could not be checked.
     pub not_checked: Option<String>,
     /// The value that `found` must equal; None if unknown.
     pub expected: Option<f64>,
@@ -255,7 +255,7 @@ pub struct Law {
 }
 
 impl Law {
-    /// Whether it was checked and does not hold.
+    /// True if it was checked and does not hold.
     pub fn is_broken(&self) -> bool {
         self.holds == Some(false)
     }
@@ -302,8 +302,8 @@ pub struct Summary {
     pub execs: Option<u64>,
     /// Failed execs.
     pub execs_failed: Option<u64>,
-    /// Of these, tries along a list of directories, such as PATH: the same process tried the same name in another one
-    /// next, or before.
+    /// Number of these that were tries along a list of directories, such as PATH: the same process tried the same
+    /// name in another one next, or before.
     pub execs_searched: Option<u64>,
     /// Peak number of simultaneous tasks.
     pub peak_tasks: Option<u64>,
@@ -322,8 +322,8 @@ pub struct Summary {
     /// The remaining failures, for paths that do not exist: "failed look-ups" in reports and
     /// metrics.
     pub lookups_in_vain: Option<u64>,
-    /// What these took together: their number times the mean of those that were timed. None if fewer than 30
-    /// were.
+    /// Time that these took together: their number times the mean of those that were timed. None if fewer
+    /// than 30 were.
     pub lookups_in_vain_ns: Option<u64>,
     /// `lookups_in_vain` by call family: "open", "stat"; families without failures are absent.
     pub lookups_failed_by_family: BTreeMap<String, u64>,
@@ -470,7 +470,7 @@ pub struct Memory {
     pub passes: u64,
     /// Peak of the total PSS of all processes.
     pub peak_pss_bytes: u64,
-    /// When that was, since the start of the recording.
+    /// Time of that peak, since the start of the recording.
     pub peak_pss_at_ns: u64,
     /// Total RSS at that time, which counts shared pages once per process.
     pub rss_bytes_then: u64,
@@ -496,7 +496,7 @@ pub struct ProcessMemory {
     pub serial: u32,
     /// The last program it ran.
     pub program: String,
-    /// When the sample with the largest PSS was taken, since the start of the recording.
+    /// Time of the sample with the largest PSS, since the start of the recording.
     pub time_ns: u64,
     /// Peak RSS while it ran that program, from its exit record, since samples can miss the peak;
     /// None if it was alive at the end.

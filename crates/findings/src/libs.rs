@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::farm::Farm;
 
-/// Who searched what in vain, and why.
+/// Analysis of failed look-ups: who searched what in vain, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Libs {
     /// Starts of programs whose library search was modelled.
@@ -14,11 +14,11 @@ pub struct Libs {
     pub starts_not_modelled: u64,
     /// Failed look-ups of modelled starts that the model predicts.
     pub predicted_library_misses: u64,
-    /// Those of them that were recorded.
+    /// Number of these that were recorded.
     pub confirmed_library_misses: u64,
     /// Failed look-ups of libraries by modelled starts that nothing explains.
     pub unexplained_library_misses: u64,
-    /// Why starts were not modelled, the most frequent reason first.
+    /// Reasons why starts were not modelled, the most frequent reason first.
     pub not_modelled: Vec<NotModelled>,
     /// All failed look-ups by cause, most first.
     pub causes: Vec<LookupCause>,
@@ -28,7 +28,8 @@ pub struct Libs {
     pub libraries: Vec<LibrarySearch>,
     /// Programs whose starts were modelled, those with most failed look-ups first.
     pub programs: Vec<ProgramSearch>,
-    /// What would avoid them, the most effective first; those for searches of programs last.
+    /// Remedies that would avoid them, the most effective first; those for searches of programs
+    /// last.
     pub remedies: Vec<Remedy>,
     /// The directory of links that was made, if one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,11 +56,11 @@ pub struct LookupCause {
     pub misses: u64,
     /// Processes that made them.
     pub processes: u64,
-    /// What they took; `None` if fewer than two of them were timed.
+    /// Time that they took; `None` if fewer than two of them were timed.
     pub cost: Option<LookupCost>,
 }
 
-/// What failed look-ups took, estimated from those that were timed.
+/// Time that failed look-ups took, estimated from those that were timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct LookupCost {
     /// All of them together: the mean of those that were timed, times the number of all.
@@ -68,7 +69,7 @@ pub struct LookupCost {
     pub low_ns: u64,
     /// Its upper end.
     pub high_ns: u64,
-    /// How many were timed.
+    /// Number of look-ups that were timed.
     pub timed: u64,
 }
 
@@ -87,9 +88,9 @@ pub struct NotModelled {
 pub struct LookupPlace {
     /// Its type: "ext4", "nfs4", "fuse".
     pub fs_type: Option<String>,
-    /// What is mounted: a device, "server:/export", "cvmfs2".
+    /// Source of the mount: a device, "server:/export", "cvmfs2".
     pub source: Option<String>,
-    /// Where.
+    /// Directory on which it is mounted.
     pub mount_point: Option<String>,
     /// The calls: "open", "stat", "access", "readlink", "chdir" or "exec".
     pub call: &'static str,
@@ -97,7 +98,7 @@ pub struct LookupPlace {
     pub misses: u64,
     /// Processes that made them.
     pub processes: u64,
-    /// What they took; `None` if fewer than two of them were timed.
+    /// Time that they took; `None` if fewer than two of them were timed.
     pub cost: Option<LookupCost>,
 }
 
@@ -114,7 +115,7 @@ pub struct LibrarySearch {
     pub misses: u64,
     /// Failed look-ups of the longest search.
     pub most_misses: u64,
-    /// Where a search found it.
+    /// Path at which a search found it.
     pub path: Option<String>,
 }
 
@@ -139,12 +140,13 @@ pub struct Remedy {
     /// A stable name: "none", "drop", "reorder", "clean", "unset", "farm", "farm-system", "merge",
     /// "needed", "path".
     pub name: &'static str,
-    /// Whose look-ups it avoids and `today_misses` and `predicted_misses` count: "libraries", those of
-    /// the dynamic linker in all modelled starts, or "programs", those in the entries of PATH.
+    /// The look-ups that it avoids and that `today_misses` and `predicted_misses` count: "libraries",
+    /// those of the dynamic linker in all modelled starts, or "programs", those in the entries of
+    /// PATH.
     pub about: &'static str,
-    /// What it does.
+    /// Description of its effect.
     pub does: String,
-    /// What it risks.
+    /// Risk that it brings.
     pub risk: &'static str,
     /// These failed look-ups as they are today: for all remedies about libraries those of "none".
     pub today_misses: u64,

@@ -95,16 +95,16 @@ pub struct Metrics {
     pub started_unix_ns: u64,
     /// Number of CPUs available to it.
     pub cores: u32,
-    /// Of the time of all CPUs of the machine while the command ran, the part that others used, in percent; None if that is
-    /// not known.
+    /// Part of the time of all CPUs of the machine that others used while the command ran, in percent; None if that is not
+    /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_percent: Option<f64>,
-    /// Why the metrics cannot be trusted: lost records, damage, violated invariants. Empty if they
-    /// can be trusted.
+    /// Reasons why the metrics cannot be trusted: lost records, damage, violated invariants. Empty
+    /// if they can be trusted.
     pub doubts: Vec<String>,
-    /// In the order of the families, the largest of each first. Complete except for `unknown`: any
-    /// other labelled metric that is absent is zero, and an absent metric without labels was not
-    /// measured.
+    /// Metrics in the order of the families, the largest of each first. Complete except for
+    /// `unknown`: any other labelled metric that is absent is zero, and an absent metric without
+    /// labels was not measured.
     pub metrics: Vec<Metric>,
     /// Metrics unknown to the recording. Empty in older files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -139,7 +139,7 @@ impl Unknown {
         kind.or_else(|| self.phase.as_deref().map(|phase| ("phase", phase)))
     }
 
-    /// Whether it covers the metric of this family with these labels.
+    /// True if it covers the metric of this family with these labels.
     pub fn is_about(&self, family: &str, labels: &[(String, String)]) -> bool {
         self.name == family
             && self.label().is_none_or(|(name, wanted)| {

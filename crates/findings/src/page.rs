@@ -20,7 +20,7 @@ pub struct PageData {
     pub edges_ns: Vec<u64>,
     /// Activity of the whole tree over time.
     pub strips: Vec<PageStrip>,
-    /// What is not in the tables for lack of room.
+    /// Rows left out of the tables for lack of room.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -29,7 +29,7 @@ pub struct PageData {
 pub struct PageStrip {
     /// The strip; without series if it is not known.
     pub strip: Strip,
-    /// Why it is not known.
+    /// The reason it is not known.
     pub unknown: Option<String>,
 }
 
@@ -63,9 +63,9 @@ pub struct PackedTable {
 pub struct PackedColumn {
     /// A stable name that ends in its unit, if there is one.
     pub name: &'static str,
-    /// Whether differences are stored.
+    /// True if differences are stored.
     pub ascending: bool,
-    /// Why no value is known, if that is so; then there are no bytes either.
+    /// The reason no value is known, if that is so; then there are no bytes either.
     pub unknown: Option<String>,
     /// The values.
     pub bytes: Vec<u8>,

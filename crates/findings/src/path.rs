@@ -1,4 +1,4 @@
-//! What the wall time of a command was spent on.
+//! The critical path: what the wall time of a command was spent on.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub struct CriticalPath {
     /// The children of the command, each with its descendants, and the command itself: by program,
     /// the longest first.
     pub phases: Vec<PathPhase>,
-    /// By program, the longest first.
+    /// Programs on the path, the longest first.
     pub programs: Vec<PathProgram>,
     /// `waiting_ns` by what was waited for, the longest first.
     pub waits: Vec<PathWait>,
@@ -27,17 +27,17 @@ pub struct CriticalPath {
 pub struct PathPhase {
     /// The program that the child ran last; the command's own for the command itself.
     pub program: String,
-    /// Whether this is the command itself.
+    /// True if this is the command itself.
     pub is_command: bool,
     /// Number of children on the path that ran this program; 0 for the command itself.
     pub children: u64,
     /// Its time on the path.
     pub path_ns: u64,
-    /// How many CPUs the whole recording used on average during that time.
+    /// Mean number of CPUs that the whole recording used during that time.
     pub cores_in_use: Option<f64>,
 }
 
-/// What a program did on the path.
+/// Activity of a program on the path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PathProgram {
     /// Its name.
@@ -48,14 +48,14 @@ pub struct PathProgram {
     pub waiting_for_cpu_ns: u64,
     /// Time in which it waited for something that no task of the recording did.
     pub waiting_ns: u64,
-    /// How many times the path came to it from another program.
+    /// Number of times that the path came to it from another program.
     pub times: u64,
 }
 
 /// Waits on the path for something that no task of the recording did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PathWait {
-    /// What for, as in `dump`: "timer", "disk".
+    /// Object of the wait, as in `dump`: "timer", "disk".
     pub waits_for: &'static str,
     /// The same for people: "a timer".
     pub says: &'static str,

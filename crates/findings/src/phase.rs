@@ -37,7 +37,7 @@ pub struct MarkedPhase {
     pub peak_pss_bytes: Option<u64>,
 }
 
-/// How a phase was named.
+/// The mark that named a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PhaseMark {
     /// "command" for `proctrace mark`, "look-up" for a failed look-up.

@@ -33,9 +33,9 @@ pub struct Candidate {
     /// The process.
     #[serde(flatten)]
     pub process: Relative,
-    /// When it was born, since the start of the recording.
+    /// Time of its birth, since the start of the recording.
     pub born_ns: u64,
-    /// When it ended; None if it was alive at the end of the recording.
+    /// Time of its end; None if it was alive at the end of the recording.
     pub ended_ns: Option<u64>,
     /// Its last command line, with `#` for numbers.
     pub command: String,
@@ -49,38 +49,39 @@ pub struct ProcessDetails {
     pub process: Relative,
     /// Its role among processes that run the same program, if there is one.
     pub role: Option<String>,
-    /// When it was born, or when it was first seen.
+    /// Time of its birth, or when it was first seen.
     pub born_ns: u64,
-    /// Whether its birth was recorded; if not, it existed before the recording, or is the command.
+    /// True if its birth was recorded; if not, it existed before the recording, or is the command.
     pub birth_recorded: bool,
-    /// When it ended; None if it was alive at the end of the recording, or left to a debugger before.
+    /// Time of its end; None if it was alive at the end of the recording, or left to a debugger
+    /// before.
     pub ended_ns: Option<u64>,
-    /// Whether its recorder left it to a debugger of the command, and saw nothing of it from then on.
+    /// True if its recorder left it to a debugger of the command, and saw nothing of it from then on.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub let_go: bool,
     /// Its lifetime, if it ended.
     pub life_ns: Option<u64>,
-    /// How it ended: "exit 0", "SIGKILL".
+    /// Its outcome: "exit 0", "SIGKILL".
     pub outcome: Option<String>,
-    /// Whether it left a core dump.
+    /// True if it left a core dump.
     pub core_dump: bool,
-    /// Who sent the signal that ended it, in words.
+    /// Sender of the signal that ended it, in words.
     pub sent_by: Option<String>,
     /// The signals it got that usually end a process.
     pub signals: Vec<ReceivedSignal>,
-    /// Whether its parent ended before it.
+    /// True if its parent ended before it.
     pub outlived_parent: bool,
     /// The process that had adopted it by its end, if that is one of the recording.
     pub adopted_by: Option<Relative>,
     /// Its ancestors, parent first.
     pub parents: Vec<Relative>,
-    /// What it executed, in order of time.
+    /// Commands that it executed, in order of time.
     pub commands: Vec<Command>,
     /// The command line of its forker, if it never called exec.
     pub forked_from: Option<String>,
     /// The last working directory of a process that never called exec, if it changed it.
     pub directory: Option<String>,
-    /// What it used.
+    /// Figures of its usage.
     pub usage: Figures,
     /// Its threads, without the first.
     pub threads: Option<u64>,
@@ -94,7 +95,8 @@ pub struct ProcessDetails {
     pub missed_directories: Vec<MissedName>,
     /// Failed look-ups and failed execs by path, the most frequent first.
     pub missed_paths: Vec<MissedName>,
-    /// Where its parent looked for its program before it started it: paths that failed, in order of time.
+    /// Failed look-ups by which its parent searched for its program before it started it, in order of
+    /// time.
     pub searched_by_parent: Vec<MissedName>,
     /// Times off the CPU by reason, the longest in total first; None if they were not recorded.
     pub waits: Option<Vec<WaitGroup>>,
@@ -104,31 +106,31 @@ pub struct ProcessDetails {
     pub memory: Vec<MemoryAt>,
     /// Length of the recording.
     pub recorded_ns: u64,
-    /// Which of the above is not known, and why.
+    /// Names of what is not known of the above, and the reason.
     pub not_known: Option<String>,
 }
 
 /// A signal that usually ends a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReceivedSignal {
-    /// When it was sent.
+    /// Time at which it was sent.
     pub time_ns: u64,
     /// Its name.
     pub signal: String,
-    /// Who sent it, in words.
+    /// Sender of the signal, in words.
     pub sent_by: String,
 }
 
 /// A successful exec.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Command {
-    /// When.
+    /// Time of the exec.
     pub time_ns: u64,
-    /// For how long the program ran, if its end is known.
+    /// Time for which the program ran, if its end is known.
     pub ran_ns: Option<u64>,
     /// The name under which it is counted.
     pub program: Option<String>,
-    /// Whether the exec happened during the recording.
+    /// True if the exec happened during the recording.
     pub recorded: bool,
     /// The executable.
     pub exe: String,
@@ -136,7 +138,7 @@ pub struct Command {
     pub interpreter: Option<String>,
     /// The arguments; None if they were not recorded.
     pub arguments: Option<Vec<String>>,
-    /// Whether arguments are missing.
+    /// True if arguments are missing.
     pub arguments_cut: bool,
     /// The working directory.
     pub directory: String,
@@ -151,7 +153,7 @@ pub struct ChildGroup {
     pub command: String,
     /// Number of children.
     pub processes: u64,
-    /// How many of them did not exit with 0.
+    /// Number of them that did not exit with 0.
     pub failed: u64,
     /// Number of their descendants.
     pub descendants: u64,
@@ -174,16 +176,16 @@ pub struct MissedName {
     pub family: String,
     /// The symbolic error: "ENOENT".
     pub errno: String,
-    /// How many times.
+    /// Number of failed look-ups.
     pub count: u64,
 }
 
 /// Times off the CPU for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WaitGroup {
-    /// What was waited for, in words: "a child".
+    /// Object of the waits, in words: "a child".
     pub waits_for: &'static str,
-    /// How many times.
+    /// Number of waits.
     pub count: u64,
     /// Time asleep, in total.
     pub asleep_ns: u64,
@@ -191,18 +193,18 @@ pub struct WaitGroup {
     pub for_cpu_ns: u64,
     /// The longest, with the time for a CPU.
     pub longest_ns: u64,
-    /// When the longest began.
+    /// Time at which the longest began.
     pub longest_since_ns: u64,
-    /// Who ended the longest, if that is one of the recording.
+    /// Process that ended the longest, if that is one of the recording.
     pub longest_ended_by: Option<Relative>,
-    /// Who ended them in words, the most frequent first, with the number of times.
+    /// Enders of the waits in words, the most frequent first, with the number of times.
     pub ended_by: Vec<(String, u64)>,
 }
 
 /// The part of the critical path that is one process's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PathShare {
-    /// In total.
+    /// Time on the path in total.
     pub path_ns: u64,
     /// The part of it in which it ran.
     pub running_ns: u64,
@@ -217,18 +219,18 @@ pub struct PathShare {
 /// A stretch of the critical path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PathStretch {
-    /// When it began.
+    /// Time at which it began.
     pub begin_ns: u64,
     /// Its length.
     pub length_ns: u64,
-    /// What the process did, in words.
+    /// Activity of the process, in words.
     pub doing: String,
 }
 
 /// A reading of a process's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MemoryAt {
-    /// When.
+    /// Time of the reading.
     pub time_ns: u64,
     /// Resident memory.
     pub rss_bytes: u64,
@@ -251,7 +253,7 @@ pub struct ProgramDetails {
     pub processes: u64,
     /// The part of these that never called exec.
     pub forked: u64,
-    /// How many times it was executed; None if execs are not known.
+    /// Number of its execs; None if execs are not known.
     pub execs: Option<u64>,
     /// Processes that ran it and went on to another program.
     pub went_on: u64,
@@ -263,19 +265,19 @@ pub struct ProgramDetails {
     pub first_ns: Option<u64>,
     /// End of the last, or of the recording.
     pub last_ns: Option<u64>,
-    /// Who starts them, the most frequent first: program and number of processes.
+    /// Programs that start them, the most frequent first: program and number of processes.
     pub started_by: Vec<(String, u64)>,
-    /// How they ended, the most frequent first, with the number of processes.
+    /// Outcomes of the processes, the most frequent first, with the number of processes.
     pub outcomes: Vec<(String, u64)>,
     /// Their command lines with `#` for numbers, the most expensive first.
     pub commands: Vec<ChildGroup>,
-    /// What all of them used; the peak RSS is the largest.
+    /// Usage of all of them; the peak RSS is the largest.
     pub usage: Figures,
     /// Quantities per process, each with its distribution.
     pub spreads: Vec<Spread>,
-    /// Those that lived longest, the longest first.
+    /// Processes that lived longest, the longest first.
     pub slowest: Vec<Slow>,
-    /// Which of the above is not known, and why.
+    /// Names of what is not known of the above, and the reason.
     pub not_known: Option<String>,
 }
 
@@ -290,7 +292,7 @@ pub struct Spread {
     pub least: u64,
     /// The median.
     pub median: u64,
-    /// At most this in nine of ten.
+    /// The value that nine of ten do not exceed.
     pub ninety_percent: u64,
     /// The largest.
     pub most: u64,
@@ -306,6 +308,6 @@ pub struct Slow {
     pub life_ns: u64,
     /// Its CPU time.
     pub cpu_ns: Option<u64>,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Option<String>,
 }

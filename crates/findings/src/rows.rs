@@ -46,7 +46,7 @@ impl RowsValues {
         }
     }
 
-    /// Whether there are no values.
+    /// True if there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -16,7 +16,7 @@ pub struct Table {
     pub notes: Vec<String>,
     /// The columns, all of equal length.
     pub columns: Vec<Column>,
-    /// Whether text output always shows all rows, because they are few and belong together.
+    /// True if text output always shows all rows, because they are few and belong together.
     #[serde(skip)]
     pub whole: bool,
     /// The column whose largest values decide which rows are shown where there is no room for all, in a
@@ -36,7 +36,7 @@ pub struct Column {
     pub unit: Unit,
     /// One value per row.
     pub values: Values,
-    /// Whether it is omitted from text tables, which have no room for it, but kept in
+    /// True if it is omitted from text tables, which have no room for it, but kept in
     /// machine-readable output.
     #[serde(skip)]
     pub detail: bool,
@@ -132,7 +132,7 @@ impl Values {
         }
     }
 
-    /// Whether there are no values.
+    /// True if there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

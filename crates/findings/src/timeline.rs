@@ -6,7 +6,7 @@
 use crate::figure::Figures;
 use proctrace_wire::Outcome;
 
-/// What all items of a timeline have in common.
+/// Properties that all items of a timeline share.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Timeline {
     /// The command and its arguments; empty if no command was launched.
@@ -29,7 +29,7 @@ pub struct Timeline {
     pub length_ns: u64,
 }
 
-/// Which items are wanted, besides processes and their threads.
+/// The items that are wanted, besides processes and their threads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TimelineParts {
     /// Program runs.
@@ -99,24 +99,24 @@ pub struct TimelineProcess<'a> {
     pub begin_ns: u64,
     /// Time of its end; `None` if it was alive at the end of the recording.
     pub end_ns: Option<u64>,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Option<Outcome>,
-    /// Whether it left a core dump.
+    /// True if it left a core dump.
     pub dumped_core: bool,
     /// Its threads, the first one included.
     pub threads: Option<u64>,
-    /// What it used; of figures that timelines do not have, nothing.
+    /// Figures of its usage, without those that timelines do not have.
     pub used: Box<Figures>,
 }
 
-/// Who created a process.
+/// The task that created a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimelineForker {
     /// Number of the forking process.
     pub process: u32,
     /// Number of the forking task.
     pub task: u32,
-    /// Whether that is the first task of its process.
+    /// True if that is the first task of its process.
     pub is_first: bool,
     /// Number of the program run in which it happened; `None` before the first one.
     pub run: Option<u32>,
@@ -131,7 +131,7 @@ pub struct TimelineThread {
     pub process: u32,
     /// Its thread id; `None` where no record contains it.
     pub tid: Option<i32>,
-    /// Whether it is the first task of its process.
+    /// True if it is the first task of its process.
     pub is_first: bool,
     /// Time of its birth.
     pub begin_ns: u64,
@@ -141,7 +141,7 @@ pub struct TimelineThread {
     pub cpu_ns: Option<u64>,
 }
 
-/// What a process did from one exec to the next, or to its end.
+/// Run of a program by a process from one exec to the next, or to its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimelineRun<'a> {
     /// Its number.
@@ -156,7 +156,7 @@ pub struct TimelineRun<'a> {
     pub end_ns: Option<u64>,
     /// False for a program that was already running when the recording began.
     pub happened_here: bool,
-    /// How the process ended, if this was its last program.
+    /// Outcome of the process, if this was its last program.
     pub outcome: Option<Outcome>,
     /// The executable as seen by the process; empty if not known.
     pub exe: &'a [u8],
@@ -166,7 +166,7 @@ pub struct TimelineRun<'a> {
     pub cwd: &'a [u8],
     /// The arguments; `None` if they were not recorded.
     pub arguments: Option<&'a [Vec<u8>]>,
-    /// Whether arguments are missing at the end.
+    /// True if arguments are missing at the end.
     pub arguments_cut: bool,
 }
 
@@ -179,7 +179,7 @@ pub struct TimelineStep<'a> {
     pub pid: i32,
     /// Its program at the time.
     pub program: Option<&'a str>,
-    /// What it did: "running", "waiting for a CPU", "waiting for storage".
+    /// Activity on the path: "running", "waiting for a CPU", "waiting for storage".
     pub doing: &'a str,
     /// Its begin.
     pub begin_ns: u64,
@@ -194,13 +194,13 @@ pub struct TimelineWait {
     pub task: u32,
     /// Number of its process.
     pub process: u32,
-    /// What it waited for: "a pipe".
+    /// Object of the wait: "a pipe".
     pub waits_for: &'static str,
-    /// When it left the CPU.
+    /// Time at which it left the CPU.
     pub begin_ns: u64,
-    /// When its sleep ended, and its wait for a CPU began; `begin_ns` if it did not sleep.
+    /// Time at which its sleep ended, and its wait for a CPU began; `begin_ns` if it did not sleep.
     pub woken_ns: u64,
-    /// When it ran again.
+    /// Time at which it ran again.
     pub end_ns: u64,
     /// Pid of the process that ended the sleep, if that was recorded.
     pub waker_pid: Option<i32>,

@@ -13,7 +13,7 @@ pub struct ProcessTree {
     pub cpu_ns: Option<u64>,
     /// The rows.
     pub rows: Vec<TreeRow>,
-    /// What is not known, and why.
+    /// Names of what is not known, and the reason.
     pub not_known: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct Alive {
     pub waits_min_ns: Option<u64>,
     /// Interval between readings of CPU time and RSS.
     pub interval_ns: u64,
-    /// What is not known, and why.
+    /// Names of what is not known, and the reason.
     pub not_known: Option<String>,
 }
 
@@ -70,9 +70,9 @@ pub struct AliveProcess {
     pub pid: i32,
     /// The pid of its parent then; None if that is not known.
     pub ppid: Option<i32>,
-    /// When it was born, or first seen, since the start of the recording.
+    /// Time of its birth, or when it was first seen, since the start of the recording.
     pub born_ns: u64,
-    /// When it ended; None if it was alive at the end of the recording.
+    /// Time of its end; None if it was alive at the end of the recording.
     pub ended_ns: Option<u64>,
     /// Its age at the time, or the time it lived within the interval.
     pub age_ns: u64,
@@ -81,22 +81,22 @@ pub struct AliveProcess {
     /// The state of the most active of them, as a letter of ps(1): R, S, D, T; None for an interval,
     /// or where it is not known.
     pub state: Option<char>,
-    /// What it waited for, in words: "a CPU", "a child".
+    /// Object of its wait, in words: "a CPU", "a child".
     pub waits_for: Option<&'static str>,
     /// CPU time up to then, or within the interval: interpolated between readings.
     pub cpu_ns: Option<u64>,
-    /// At least this.
+    /// Lower bound.
     pub cpu_low_ns: Option<u64>,
-    /// At most this.
+    /// Upper bound.
     pub cpu_high_ns: Option<u64>,
     /// The last reading of its RSS until then.
     pub rss_bytes: Option<u64>,
-    /// When it was read, since the start of the recording.
+    /// Time of the reading, since the start of the recording.
     pub rss_read_ns: Option<u64>,
     /// The program it ran then.
     pub program: String,
     /// Its arguments then; None if they are not known.
     pub arguments: Option<Vec<String>>,
-    /// Whether it had not called exec, and the arguments are those of its forker.
+    /// True if it had not called exec, and the arguments are those of its forker.
     pub is_fork: bool,
 }
