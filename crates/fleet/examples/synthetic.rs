@@ -79,7 +79,7 @@ impl Random {
 /// The programs of the recorded jobs.
 struct Recorded {
     programs: Rows,
-    /// Of each job, its rows.
+    /// Rows of each job.
     of_job: Vec<Vec<usize>>,
 }
 

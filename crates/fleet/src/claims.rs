@@ -1,4 +1,5 @@
-//! Who a job is and what it says that it is: what its recorder found out, and what its environment claims.
+//! Identity of a job, and what it says that it is: what its recorder found out, and what its environment
+//! claims.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,10 +9,10 @@ use proctrace_wire::escape::to_bytes;
 
 use crate::identity::Identity;
 
-/// By what the identifier of a job is known.
+/// Source by which the identifier of a job is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KnownBy {
-    /// Who summarizes says so.
+    /// A label, given by whoever summarizes.
     Label,
     /// The batch system has given its cgroup the number.
     Cgroup,
@@ -29,21 +30,22 @@ impl KnownBy {
     }
 }
 
-/// Who a job is, and what it claims.
+/// Identity of a job, and what it claims.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Who {
-    /// What counts, without labels.
+    /// Identity that counts, without labels.
     pub(crate) identity: Identity,
-    /// By what the identifier is known.
+    /// Source by which the identifier is known.
     pub(crate) batch_id_from: Option<KnownBy>,
-    /// What the environment says.
+    /// Identity that the environment claims.
     pub(crate) claimed: Identity,
     /// The name that the user gave the job.
     pub(crate) claimed_job_name: Option<String>,
 }
 
 impl Who {
-    /// That of a recording. Of a job that others recorded, only what it cannot choose counts, where that is known.
+    /// Identity from a recording. Of a job that others recorded, only what it cannot choose counts, where that is
+    /// known.
     pub(crate) fn of(recording: &Recording) -> Self {
         let trailer = recording.trailer.as_ref();
         let mut variables = trailer.map(|trailer| trailer.job.clone()).unwrap_or_default();

@@ -30,7 +30,7 @@ const JOURNAL_BYTES_MAX: u64 = 256 << 20;
 /// Rows that are read and skipped together.
 const ROW_GROUP_ROWS: usize = 1 << 17;
 
-/// What was done.
+/// Counts of what was done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Compacted {
     /// Directories in which there was something to do.
@@ -64,7 +64,7 @@ pub fn compact(root: &Path, layout: &Layout, outputs: &Outputs) -> Result<Compac
 /// shared lake.
 struct Place {
     directory: Directory,
-    /// Who owns the directory, and so may remove and replace all that is in it.
+    /// User who owns the directory, and so may remove and replace all that is in it.
     owner: u32,
 }
 
@@ -85,7 +85,7 @@ impl Place {
         self.directory.look(name).map_err(FleetError::file(self.path(name)))
     }
 
-    /// In order; those that are not UTF-8 are not ours.
+    /// Names in order; those that are not UTF-8 are not ours.
     fn names(&self) -> Result<Vec<String>, FleetError> {
         let names = self.directory.names().map_err(FleetError::file(self.directory.path()))?;
         let mut names: Vec<String> =
@@ -210,7 +210,7 @@ fn part_of(made: &str) -> String {
     format!(".{made}.part")
 }
 
-/// Whether a file is a compacted one that is not finished, or a journal.
+/// True if a file is a compacted one that is not finished, or a journal.
 fn is_part(name: &str) -> bool {
     if is_part_of(name.as_ref(), JOURNAL.as_ref()) {
         return true;
@@ -259,7 +259,7 @@ fn together(frames: Vec<DataFrame>, directory: &Path) -> Result<DataFrame, Fleet
 /// The number of the file that a row is from.
 const FILE: &str = " file";
 
-/// Of each job the rows of the last file that has any, in order of site and job.
+/// Rows of each job from the last file that has any, in order of site and job.
 fn latest(mut rows: DataFrame, schema: &TableSchema) -> Result<DataFrame, FleetError> {
     rows.rechunk_mut_par();
     let mask: BooleanChunked = {
@@ -322,7 +322,7 @@ impl Journal {
         place.sync()
     }
 
-    /// Can be repeated from any point at which it was interrupted.
+    /// Carries the journal out; can be repeated from any point at which it was interrupted.
     fn carry_out(&self, place: &Place) -> Result<(), FleetError> {
         let part = part_of(&self.made);
         if let Some(found) = place.look(&part)? {
@@ -346,7 +346,7 @@ impl Journal {
     }
 }
 
-/// What tells a file from a later one of the same name: numbers of inodes are used again.
+/// Text that tells a file from a later one of the same name: numbers of inodes are used again.
 fn version(file: &Found) -> String {
     format!("{}-{}-{}", file.inode, file.modified.0, file.modified.1)
 }

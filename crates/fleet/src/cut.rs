@@ -11,7 +11,7 @@ pub(crate) const ROWS_MIN: usize = 10;
 /// Columns that describe a job and not a row.
 const KEY: [&str; 2] = ["job", "site"];
 
-/// Whether rows of this table may be put together.
+/// True if rows of this table may be put together.
 pub(crate) fn has_remainder(schema: &TableSchema) -> bool {
     [MISSES.name, PROGRAMS.name].contains(&schema.name)
 }

@@ -16,7 +16,7 @@ pub fn of_unix_s(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Whether a text is such a day, as far as a name of a directory goes.
+/// True if a text is such a day, as far as a name of a directory goes.
 pub fn is_day(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() == 10

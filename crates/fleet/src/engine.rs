@@ -12,7 +12,7 @@ use crate::lake::Layout;
 use crate::schema::FLEET_TABLES;
 use crate::table_file::{ROWS_MAX, dtype, read};
 
-/// How often files are listed again.
+/// Maximum number of times that files are listed again.
 const TRIES_MAX: u32 = 10;
 
 /// The answer to a question about the fleet in a directory.

@@ -13,7 +13,7 @@ use crate::schema::FLEET_TABLES;
 /// The script for Python that runs a question on another engine.
 pub const ENGINES_SCRIPT: &str = include_str!("../../../analysis/fleet/engines.py");
 
-/// What the script reads: the question, the files of each table and their columns.
+/// Text that the script reads: the question, the files of each table and their columns.
 ///
 /// # Errors
 /// If a directory cannot be read, or a path is not UTF-8.

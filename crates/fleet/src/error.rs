@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use proctrace_analysis::{AnalysisError, QueryError};
 
-/// Why there is no summary, or no answer.
+/// Errors of summaries and of questions about them.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     /// A recording cannot be analysed.
@@ -25,7 +25,7 @@ pub enum FleetError {
     File {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// A file is not what it should be.
@@ -33,7 +33,7 @@ pub enum FleetError {
     Unusable {
         /// Its path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the error.
         why: String,
     },
 }

@@ -1,10 +1,10 @@
-//! Who a job is: from the variables of its batch system and from labels.
+//! Identity of a job: from the variables of its batch system and from labels.
 
 use std::collections::BTreeMap;
 
 use crate::redact::Redaction;
 
-/// Who a job is, as far as it is known.
+/// Identity of a job, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The site.
@@ -131,8 +131,8 @@ const ONLY_WITH: &[(&str, &str)] = &[("dirac", "DIRAC"), ("jenkins", "JENKINS_UR
 const MEANT_BY: &[(&str, &[&str])] = &[("condor", &["_CONDOR_JOB_AD", "_CONDOR_SLOT"])];
 
 impl Identity {
-    /// From variables of the environment. `None` in all fields if there is no batch system, except
-    /// for the user.
+    /// Identity from variables of the environment. `None` in all fields if there is no batch
+    /// system, except for the user.
     pub fn of(variables: &BTreeMap<String, String>) -> Self {
         let first = |names: &[&str]| names.iter().find_map(|name| variables.get(*name)).cloned();
         let mut found = Self { user: first(&["USER", "LOGNAME"]), ..Self::default() };
@@ -155,8 +155,8 @@ impl Identity {
         found
     }
 
-    /// Without names: values of variables can be those of a user's project. Labels are added afterwards:
-    /// who summarizes says them on purpose.
+    /// Identity without names: values of variables can be those of a user's project. Labels are added
+    /// afterwards: who summarizes says them on purpose.
     #[must_use]
     pub(crate) fn redacted(mut self, redaction: Redaction<'_>) -> Self {
         for field in [&mut self.site, &mut self.queue, &mut self.release] {
@@ -165,8 +165,8 @@ impl Identity {
         self
     }
 
-    /// With labels, which take precedence: site, queue, batch_system, batch_id, user, release and
-    /// cores set these fields.
+    /// Identity with labels, which take precedence: site, queue, batch_system, batch_id, user,
+    /// release and cores set these fields.
     #[must_use]
     pub fn labelled(mut self, labels: &[(String, String)]) -> Self {
         for (name, value) in labels {

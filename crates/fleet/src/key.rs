@@ -9,7 +9,7 @@ use crate::identity::Identity;
 use crate::redact::Redaction;
 use crate::user::fingerprint;
 
-/// What the rows of all tables begin with.
+/// Columns that the rows of all tables begin with.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
     pub(crate) job: String,

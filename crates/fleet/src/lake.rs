@@ -1,4 +1,4 @@
-//! Where the files of a fleet are: a tree of directories, by table and by day.
+//! Places of the files of a fleet: a tree of directories, by table and by day.
 
 use std::fmt;
 use std::fs::DirBuilder;
@@ -13,7 +13,7 @@ use crate::error::FleetError;
 use crate::summary::Summary;
 use crate::write::encode;
 
-/// What engines take for a partition of which the value is null.
+/// Name that engines take for a partition of which the value is null.
 const NO_DAY: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The shape of paths below the root of a lake.
@@ -22,7 +22,7 @@ pub struct Layout {
     components: Vec<String>,
 }
 
-/// Why a text is no layout.
+/// Error of a text that is no layout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no layout: {1}")]
 pub struct LayoutError(String, &'static str);

@@ -91,7 +91,7 @@ fn page(values: &RowsValues, physical: Physical, height: usize) -> Page {
     Page { header: header.end(), body, unpacked_bytes, codec }
 }
 
-/// Which values are not null, and these in the encoding PLAIN.
+/// Flags of the values, true if not null, and the encoding PLAIN of those that are not.
 fn plain(values: &RowsValues, physical: Physical) -> (Vec<bool>, Vec<u8>) {
     let mut out = Vec::new();
     let known = match values {

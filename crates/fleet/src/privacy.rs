@@ -1,16 +1,17 @@
-//! What each column of a fleet says about people and experiments, and what redaction makes of it.
+//! Privacy of each column of a fleet: what it says about people and experiments, and what redaction
+//! makes of it.
 
 use crate::redact::names::{BELOW, PROGRAMS, ROOTS, SYSTEM_ROOTS};
 use crate::schema::FLEET_TABLES;
 
-/// What `--redact` does with a column.
+/// Treatment of a column by `--redact`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redacted {
     /// Nothing: a figure, or one of a fixed list of words.
     Kept,
     /// Nothing: a label is written as it was given.
     Label,
-    /// What was given as a label is kept; what is from the environment is hashed.
+    /// Kept if it was given as a label; hashed if it is from the environment.
     UnlessLabel,
     /// It is a keyed hash.
     Hashed,

@@ -57,7 +57,7 @@ const SUMS: [(&str, &str, &str, bool); 11] = [
     ("lives_1s", "lives_1s", "ended", false),
 ];
 
-/// Those with most CPU time, and all others in one row.
+/// Rows of the programs with most CPU time, and all others in one row.
 pub(crate) fn rows(
     key: &Key,
     recording: &Recording,
@@ -127,7 +127,7 @@ impl Row {
     }
 }
 
-/// What is known of a sum.
+/// Sum of two values, if either is known.
 fn sum_of(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),

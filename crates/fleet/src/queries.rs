@@ -35,7 +35,7 @@ impl FleetQuery {
         FLEET_QUERIES.iter().find(|query| query.name == name)
     }
 
-    /// What it answers.
+    /// The question that it answers.
     pub fn says(&self) -> String {
         let comment = self.sql.lines().map_while(|line| line.strip_prefix("-- "));
         comment.collect::<Vec<_>>().join(" ")

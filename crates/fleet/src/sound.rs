@@ -29,11 +29,11 @@ const DATA_PAGE: u64 = 0;
 const DICTIONARY_PAGE: u64 = 2;
 const DATA_PAGE_V2: u64 = 3;
 
-/// What a file may have at most.
+/// Maximum sizes of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) rows: u64,
-    /// Of all pages when they are unpacked.
+    /// Bytes of all pages when they are unpacked.
     pub(crate) bytes: u64,
 }
 

@@ -34,14 +34,14 @@ pub const MISSES_MAX: usize = 200;
 /// The simulated sampler: prmon at its default interval.
 const SAMPLER: &str = "prmon-like, -i 30";
 
-/// What is known of a job besides its recording.
+/// Data about a job besides its recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
     /// Labels: name and value.
     pub labels: Vec<(String, String)>,
     /// The key for hashes; without it, users have none.
     pub site_key: Option<Vec<u8>>,
-    /// Whether names become hashes, which needs the key.
+    /// True if names become hashes, which needs the key.
     pub redact: bool,
     /// CPU time by the batch system.
     pub batch_cpu_us: Option<u64>,
@@ -202,7 +202,7 @@ fn cut(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// What a sampler would have reported, and why it would have missed the rest.
+/// CPU time that a sampler would have reported, and the reasons it would have missed the rest.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sampled {
     cpu_ns: Option<u64>,
@@ -256,7 +256,8 @@ struct Searched<'a> {
     misses: u64,
 }
 
-/// What to do. Redacted, it is put together anew: the text has names in places that are not marked.
+/// The change that advice proposes. Redacted, it is put together anew: the text has names in places
+/// that are not marked.
 fn what(advice: &Advice, redaction: Redaction<'_>) -> Option<String> {
     if !redaction.is_on() {
         return Some(cut(&advice.what, ADVICE_CHARS_MAX));

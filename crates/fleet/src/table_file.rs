@@ -17,7 +17,7 @@ pub(crate) const ROWS_MAX: usize = 50_000_000;
 /// Bytes of one file, and of its contents as it declares them.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
-/// Whether a file holds rows: those that begin with a dot are not finished.
+/// True if a file holds rows: those that begin with a dot are not finished.
 pub(crate) fn is_table(name: &str) -> bool {
     name.ends_with(".parquet") && !name.starts_with('.')
 }

@@ -57,7 +57,7 @@ fn lake(jobs: &[&str]) -> (tempfile::TempDir, PathBuf) {
     (root, file[0].clone())
 }
 
-/// Whether a damaged file is noticed.
+/// True if a damaged file is noticed.
 fn is_noticed(root: &Path, file: &Path, bytes: &[u8], what: &str) -> bool {
     fs::write(file, bytes).unwrap();
     let names_it = |found: Option<FleetError>| match found {

@@ -165,7 +165,7 @@ fn a_slower_release_and_an_unusual_job_are_found() {
     assert!(found[0].starts_with("2026-11-21-7 ") && found[0].ends_with("unusual CPU time"));
 }
 
-/// Of six jobs one takes twice as long: it must not be in the spread by which it is judged. Few jobs have wide intervals.
+/// One of six jobs takes twice as long: it must not be in the spread by which it is judged. Few jobs have wide intervals.
 #[test]
 fn few_jobs_are_judged_with_care() {
     let root = tempfile::tempdir().unwrap();

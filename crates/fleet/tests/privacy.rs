@@ -6,7 +6,7 @@ use std::path::Path;
 
 use proctrace_fleet::{kept_names_markdown, privacy_markdown};
 
-/// What is generated: the rest of a section, from its last paragraph on that is not.
+/// A page with a generated part: the rest of a section, from its last paragraph on that is not.
 fn with(page: &str, heading: &str, first: &str, generated: &str) -> String {
     let begin = page.find(&format!("\n## {heading}\n")).unwrap() + 1;
     let end = page[begin..].find("\n## ").map_or(page.len(), |at| begin + at + 1);

@@ -259,7 +259,7 @@ fn sorted(values: &RowsValues) -> Vec<String> {
     texts
 }
 
-/// Whether all words of a text are hashes or on the page; advice begins with a sentence.
+/// True if all words of a text are hashes or on the page; advice begins with a sentence.
 fn is_known(text: &str, is_sentence: bool) -> bool {
     let kept = kept_names_markdown();
     let kept: Vec<&str> = kept.split_whitespace().collect();

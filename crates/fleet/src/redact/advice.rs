@@ -28,7 +28,7 @@ const SENTENCES: &[(&str, &str)] = &[
     ("wrappers", "Start it without its wrapper"),
 ];
 
-/// What to do about a kind of finding, if it is known.
+/// Sentence on what to do about a kind of finding, if it is known.
 pub(crate) fn sentence(kind: &str) -> Option<&'static str> {
     SENTENCES.iter().find(|(name, _)| *name == kind).map(|(_, says)| *says)
 }

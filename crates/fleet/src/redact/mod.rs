@@ -10,19 +10,19 @@ use crate::user::mac;
 
 pub(crate) use self::advice::sentence;
 
-/// What a hash begins with, so that nobody takes it for a name.
+/// First character of a hash, so that nobody takes it for a name.
 pub(crate) const MARK: char = '#';
 /// Hexadecimal digits of a hash, 48 bits: of a million different names, two have the same hash with a
 /// probability of 0.2 %, of 100,000 with one of 0.002 %.
 pub(crate) const DIGITS: usize = 12;
 /// Hexadecimal digits of a job's identifier, as many as without redaction.
 const JOB_DIGITS: usize = 16;
-/// What the start of a job is rounded down to.
+/// Unit to which the start of a job is rounded down.
 const HOUR_NS: u64 = 3_600_000_000_000;
 /// Characters of a redacted command line.
 const COMMAND_CHARS_MAX: usize = 120;
 
-/// What becomes of names: hashes under a key of the site, or what they are.
+/// Treatment of names: hashes under a key of the site, or as they are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Redaction<'a> {
     key: Option<&'a [u8]>,
@@ -50,7 +50,7 @@ impl<'a> Redaction<'a> {
         }
     }
 
-    /// To the hour: the exact start finds a job in the lists of its batch system.
+    /// Start rounded to the hour: the exact start finds a job in the lists of its batch system.
     pub(crate) fn start_ns(self, unix_ns: u64) -> u64 {
         if self.is_on() { unix_ns - unix_ns % HOUR_NS } else { unix_ns }
     }
@@ -142,7 +142,8 @@ fn hash(key: &[u8], kind: &str, text: &str) -> String {
     format!("{MARK}{}", digits(key, kind, text, DIGITS))
 }
 
-/// Of the same text, another kind is another hash. A user's name is hashed by itself, and has no NUL.
+/// Digits of the hash of a text; another kind gives another hash of the same text. A user's name is
+/// hashed by itself, and has no NUL.
 fn digits(key: &[u8], kind: &str, text: &str, digits: usize) -> String {
     let mac = mac(key, &[kind.as_bytes(), b"\0", text.as_bytes()].concat());
     mac.iter().take(digits / 2).map(|byte| format!("{byte:02x}")).collect()

@@ -10,7 +10,7 @@ pub(crate) const ROOTS: &[&str] = &[
     "scratch", "srv", "sys", "tmp", "usr", "var", "work",
 ];
 
-/// Those of [`ROOTS`] below which names of [`BELOW`] and [`PROGRAMS`] are kept.
+/// Roots among [`ROOTS`] below which names of [`BELOW`] and [`PROGRAMS`] are kept.
 pub(crate) const SYSTEM_ROOTS: &[&str] =
     &["bin", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr", "var"];
 
@@ -291,7 +291,7 @@ pub(crate) const PROGRAMS: &[&str] = &[
     "zstd",
 ];
 
-/// Whether a component of an absolute path is kept, if all before it are.
+/// True if a component of an absolute path is kept, if all before it are.
 pub(super) fn is_kept(component: &str, depth: usize) -> bool {
     let has = |list: &[&str]| list.contains(&component);
     if depth == 0 { has(ROOTS) } else { has(BELOW) || has(PROGRAMS) }
