@@ -43,7 +43,7 @@ pub enum Unmatched {
     Deny,
 }
 
-/// Where a rule is defined.
+/// Place at which a rule is defined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -78,7 +78,7 @@ pub struct Rule {
     pub limit: Limit,
     /// Changes from the baseline smaller than this pass; in the metric's unit.
     pub min_change: Option<f64>,
-    /// How many runs a violation of the absolute limit takes; fewer are inconclusive.
+    /// Minimum number of runs for a violation of the absolute limit; fewer are inconclusive.
     pub min_runs: Option<usize>,
     /// The direction that is worse, if it differs from the family's.
     pub worse: Option<Worse>,
@@ -90,12 +90,12 @@ pub struct Rule {
     pub unmatched: Unmatched,
     /// The author's reason for the rule.
     pub because: Option<String>,
-    /// Where it is defined.
+    /// Place at which it is defined.
     pub origin: Origin,
 }
 
 impl fmt::Display for Rule {
-    /// In `--limit` notation.
+    /// Text in `--limit` notation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.selector, self.limit)
     }
@@ -118,7 +118,7 @@ pub struct Defaults {
 pub struct Budget {
     /// Applied to rules that are added later.
     pub defaults: Defaults,
-    /// In source order.
+    /// Rules in source order.
     pub rules: Vec<Rule>,
 }
 

@@ -120,7 +120,7 @@ fn arrow(key: Key<'_>, changes: &Changes<'_, '_>) -> Option<String> {
     })
 }
 
-/// What a program does more of itself: "program pool: threads per process 8 -> 16 (80 -> 160
+/// Increase within a program itself: "program pool: threads per process 8 -> 16 (80 -> 160
 /// threads)".
 fn inside(
     source: &Source<'_>,

@@ -20,11 +20,11 @@ const EXPLAINED: usize = 100;
 /// Options of a gate beyond its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Whether to accept recordings that cannot be trusted.
+    /// True to accept recordings that cannot be trusted.
     pub allow_doubts: bool,
 }
 
-/// Why there is no verdict.
+/// Errors of a gate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
     /// A recording cannot be trusted.
@@ -116,7 +116,7 @@ pub fn gate(
     })
 }
 
-/// Which of the findings are limits that all runs exceed.
+/// For each of the findings, its limit if all runs exceed it.
 fn exceeded<'a>(
     budget: &Budget,
     found: &[Found<'a>],
@@ -143,7 +143,7 @@ fn limits<'a>(budget: &Budget, checks: &[Checked<'a>]) -> BTreeMap<Key<'a>, f64>
         .collect()
 }
 
-/// Which rule decides about which metric.
+/// The metrics that each rule decides about.
 struct Decided<'a> {
     /// Sorted by rule; within a rule in the order of the metrics.
     rules: Vec<(usize, Key<'a>)>,
@@ -216,7 +216,7 @@ impl Found<'_> {
     }
 }
 
-/// How a rule was used.
+/// Use of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
     Nothing,

@@ -45,7 +45,7 @@ pub struct Diff {
     pub directories: Vec<DirectoryChange>,
     /// Phases between marks that either side has, in order of time; of the same name.
     pub phases: Vec<PhaseChange>,
-    /// Whether all recordings are complete and satisfy the consistency laws.
+    /// True if all recordings are complete and satisfy the consistency laws.
     pub trusted: bool,
     /// Caveats: recordings that cannot be trusted, different machines.
     pub doubts: Vec<String>,
@@ -79,14 +79,14 @@ pub struct Row {
     pub before: Option<Sample>,
     /// After; None if it was not measured.
     pub after: Option<Sample>,
-    /// Whether a recording before does not know the metric.
+    /// True if a recording before does not know the metric.
     pub unknown_before: bool,
-    /// Whether a recording after does not know the metric.
+    /// True if a recording after does not know the metric.
     pub unknown_after: bool,
 }
 
 impl Row {
-    /// Whether it is zero or missing on both sides and of a metric that is zero for most jobs.
+    /// True if it is zero or missing on both sides and of a metric that is zero for most jobs.
     fn is_of_nothing(&self) -> bool {
         let none = |sample: Option<Sample>| sample.is_none_or(|sample| sample.greatest == 0.0);
         RARE.contains(&self.metric) && none(self.before) && none(self.after)
@@ -171,7 +171,7 @@ const ROWS: &[(&str, &str)] = &[
 /// Rows that are omitted if both sides have none: most jobs have no framework.
 const RARE: [&str; 1] = ["total_framework_processes"];
 
-/// Why two sides cannot be compared.
+/// Errors of a comparison of two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DiffError {
     /// There is no recording before.
@@ -384,7 +384,7 @@ impl<'a> Sides<'a> {
             .collect()
     }
 
-    /// In the order of the side after, then what only the other has.
+    /// Phases in the order of the side after, then what only the other has.
     fn phases(&self) -> Vec<PhaseChange> {
         let mut keys: Vec<Key<'a>> =
             family_keys(&[&self.before, &self.after], "phase_wall_seconds").into_iter().collect();

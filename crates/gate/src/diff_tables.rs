@@ -107,7 +107,8 @@ impl Diff {
         )
     }
 
-    /// Without the part that the note below explains, so that the row labels fit in 80 columns.
+    /// Certainty without the part that the note below explains, so that the row labels fit in 80
+    /// columns.
     fn certainty_in_brief(&self, row: &Row) -> String {
         let certainty = self.certainty(row);
         certainty.strip_suffix(", no interval").map_or(certainty.clone(), str::to_owned)
@@ -201,7 +202,7 @@ impl Diff {
             .note("Grouped by the last program of each process.")
     }
 
-    /// In pairs of columns, because a phase has several figures.
+    /// Table of the phases in pairs of columns, because a phase has several figures.
     fn phase_table(&self) -> Table {
         type Figure = fn(&PhaseChange) -> Option<&Numbers>;
         let all = &self.phases;
@@ -298,8 +299,8 @@ impl Diff {
         }
     }
 
-    /// From the processes before to those after, by command, limited to `most` commands; None if
-    /// processes were not counted. The start plus all steps equals the end.
+    /// Steps from the processes before to those after, by command, limited to `most` commands; None
+    /// if processes were not counted. The start plus all steps equals the end.
     pub fn waterfall(&self, most: usize) -> Option<Chart> {
         let numbers = self.row("total_processes")?.numbers?;
         let (before, after) = (numbers.before?.centre, numbers.after.centre);

@@ -130,7 +130,7 @@ impl Report {
         }
     }
 
-    /// Whether there are programs about which there may be advice.
+    /// True if there are programs about which there may be advice.
     pub fn has_programs(&self) -> bool {
         self.groups.iter().any(|group| !group.programs.is_empty())
     }

@@ -1,4 +1,4 @@
-//! What increased from one side to the other: figures, programs, and who started more of them.
+//! Increases from one side to the other: figures, programs, and who started more of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ impl<'s, 'a> Changes<'s, 'a> {
         self.change(Key::new(family, program.labels)?)
     }
 
-    /// How much a figure of a program increased; 0 if it did not, or if that is not known.
+    /// Increase of a figure of a program; 0 if it did not, or if that is not known.
     pub(crate) fn more(&self, family: &str, program: Key<'_>) -> f64 {
         self.of_program(family, program).map_or(0.0, |change| change.by.max(0.0))
     }
@@ -87,7 +87,7 @@ impl<'s, 'a> Changes<'s, 'a> {
         (self.before.and_then(per), per(self.after))
     }
 
-    /// Whether a single process runs this program, before as well.
+    /// True if a single process runs this program, before as well.
     pub(crate) fn is_single(&self, program: Key<'_>) -> bool {
         let processes = Key::new("command_processes", program.labels);
         let is_one = |side: &Side<'_>| processes.and_then(|key| centre(side, key)) == Some(1.0);
@@ -112,8 +112,8 @@ impl<'s, 'a> Changes<'s, 'a> {
         family_keys(&sides, family)
     }
 
-    /// Who started each program more often than before. Without a baseline, who starts it, unless
-    /// limits of pairs are exceeded.
+    /// Parents that started each program more often than before. Without a baseline, who starts it,
+    /// unless limits of pairs are exceeded.
     fn starts(&self, programs: &BTreeMap<&'a str, Key<'a>>) -> Starts<'a> {
         let mut starts = Starts::new();
         let keys = self.keys("spawns");
@@ -137,7 +137,7 @@ impl<'s, 'a> Changes<'s, 'a> {
         starts
     }
 
-    /// How many children of a pair each execution of the parent had; before, if there were any.
+    /// Number of children of a pair for each execution of the parent; before, if there were any.
     fn each(&self, pair: Key<'_>, parent: Key<'_>) -> f64 {
         let per = |side: &Side<'_>| {
             let children = centre(side, pair)?;
@@ -152,16 +152,16 @@ impl<'s, 'a> Changes<'s, 'a> {
 #[derive(Debug, Clone, Copy)]
 struct Starter<'a> {
     parent: &'a str,
-    /// How much more often.
+    /// Increase of its starts.
     more: f64,
-    /// How often each execution of it did so.
+    /// Number of starts for each execution of it.
     each: f64,
 }
 
-/// By child.
+/// Starters by child.
 type Starts<'a> = BTreeMap<&'a str, Vec<Starter<'a>>>;
 
-/// Whether the figures of a family are complete on this side, so that an absent one is zero.
+/// True if the figures of a family are complete on this side, so that an absent one is zero.
 fn is_complete(side: &Side<'_>, family: &str) -> bool {
     let Some((_, total)) = TOTALS.iter().find(|(name, _)| *name == family) else { return true };
     let none = if family == "spawns" { 1.0 } else { 0.0 };
@@ -189,7 +189,7 @@ pub(crate) struct Grown<'a> {
 }
 
 impl Grown<'_> {
-    /// How many more of it there are.
+    /// Size of the increase.
     pub(crate) fn more(&self) -> f64 {
         self.processes.max(self.execs)
     }

@@ -24,8 +24,8 @@ pub(crate) struct Judgement {
     pub(crate) message: String,
     /// The limit that decided, in a few words.
     pub(crate) allowed: Option<String>,
-    /// How far it exceeds the limit, relative to the limit; 0 if the limit is met or there is none.
-    /// For a count, a limit below 1 is treated as 1: two instead of none is not infinitely bad.
+    /// Excess over the limit, relative to the limit; 0 if the limit is met or there is none. For a
+    /// count, a limit below 1 is treated as 1: two instead of none is not infinitely bad.
     pub(crate) beyond: f64,
 }
 
@@ -113,7 +113,7 @@ impl Figure<'_> {
         }
     }
 
-    /// How far the centre of these values exceeds a limit, relative to the limit.
+    /// Excess of the centre of these values over a limit, relative to the limit.
     fn beyond(&self, after: &[f64], limit: f64) -> f64 {
         let exact = is_exact(self.family.kind);
         let centre = if exact { median(after) } else { mean(after) }.unwrap_or(limit);

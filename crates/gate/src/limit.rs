@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use crate::selector::Selector;
 
-/// How much worse than the baseline a metric may be, its absolute limit, or both.
+/// Limit of a metric: how much worse than the baseline it may be, an absolute limit, or both.
 ///
 /// Written `5%`, `|500` or `5%|500`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Limit {
-    /// How much worse than the baseline it may be, in percent; 0 or greater.
+    /// Permitted increase over the baseline for the worse, in percent; 0 or greater.
     pub relative_percent: Option<f64>,
     /// The worst allowed value, in the family's unit; 0 or greater.
     pub absolute: Option<f64>,

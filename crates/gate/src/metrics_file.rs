@@ -8,7 +8,7 @@ use proctrace_report::escape;
 
 use crate::words;
 
-/// Why a metrics file was rejected.
+/// Errors of a metrics file.
 #[derive(Debug, thiserror::Error)]
 pub enum MetricsError {
     /// It is not JSON of the expected structure.

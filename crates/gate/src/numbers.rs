@@ -34,7 +34,7 @@ pub struct Numbers {
     pub interval_percent: Option<Interval>,
 }
 
-/// Whether metrics of this kind are deterministic.
+/// True if metrics of this kind are deterministic.
 pub(crate) fn is_exact(kind: Kind) -> bool {
     kind == Kind::Count
 }
@@ -51,7 +51,7 @@ impl Sample {
         })
     }
 
-    /// Whether all runs have the same value.
+    /// True if all runs have the same value.
     pub fn is_constant(&self) -> bool {
         self.least == self.greatest
     }

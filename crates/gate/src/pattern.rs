@@ -22,12 +22,12 @@ impl Pattern {
         Self { pieces: text.split('*').map(str::to_owned).collect() }
     }
 
-    /// Whether it matches only one text.
+    /// True if it matches only one text.
     pub(crate) fn is_exact(&self) -> bool {
         self.pieces.len() == 1
     }
 
-    /// Whether it matches this text: a star matches any characters, including none.
+    /// True if it matches this text: a star matches any characters, including none.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let (first, rest) = match self.pieces.split_first() {
             None => return text.is_empty(),

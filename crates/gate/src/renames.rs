@@ -77,7 +77,7 @@ pub(crate) fn with_new_names(metrics: &Metrics, renamed: &Renamed) -> Metrics {
     metrics
 }
 
-/// Who starts whom, on each side.
+/// Parents and children of programs, on each side.
 #[derive(Default)]
 struct Kin {
     parents: [BTreeMap<String, BTreeSet<String>>; 2],
@@ -98,7 +98,7 @@ impl Kin {
         kin
     }
 
-    /// How likely a program has only another name; None if it has not.
+    /// Likelihood that a program has only another name; None if it has not.
     fn score(
         &self,
         renamed: &Renamed,

@@ -26,13 +26,13 @@ fn subject<'a>(report: &'a Report, finding: &'a Finding) -> &'a str {
     }
 }
 
-/// Where the rule of a finding is defined; empty if it has none.
+/// Place at which the rule of a finding is defined; empty if it has none.
 fn origin(report: &Report, finding: &Finding) -> String {
     let rule = finding.rule.and_then(|rule| report.rules.get(rule));
     rule.map_or(String::new(), |rule| rule.origin.to_string())
 }
 
-/// What a group is about: its cause, or the kind of the problem.
+/// Subject of a group: its cause, or the kind of the problem.
 fn headline<'a>(group: &'a Group, first: &Finding) -> &'a str {
     group.cause.as_ref().map_or(first.code.title(), |cause| &cause.text)
 }
@@ -83,7 +83,8 @@ fn reason<'a>(report: &'a Report, finding: &Finding) -> Option<&'a str> {
     report.rules.get(finding.rule?)?.because.as_deref()
 }
 
-/// What changed along with the first finding, except for what is a finding of the group itself.
+/// Contributors that changed along with the first finding, except those that are findings of the
+/// group itself.
 fn related<'a>(report: &'a Report, group: &'a Group, first: &'a Finding) -> Vec<&'a Contributor> {
     let is_finding = |metric: &str| {
         others(report, group).any(|finding| finding.metric.as_deref() == Some(metric))

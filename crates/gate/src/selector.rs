@@ -66,7 +66,7 @@ impl Selector {
         }
     }
 
-    /// Whether it selects the metric of this family with these labels.
+    /// True if it selects the metric of this family with these labels.
     pub fn matches(&self, family: &MetricFamily, labels: &[(String, String)]) -> bool {
         self.takes(family)
             && self.labels.iter().all(|(label, pattern)| {
@@ -82,7 +82,7 @@ impl Selector {
         })
     }
 
-    /// Whether it can select metrics of this family, or of this kind in it.
+    /// True if it can select metrics of this family, or of this kind in it.
     pub(crate) fn may_be_about(&self, family: &str, restricted: Option<(&str, &str)>) -> bool {
         MetricFamily::named(family).is_some_and(|family| self.takes(family))
             && self.labels.iter().all(|(label, pattern)| match restricted {
@@ -91,12 +91,12 @@ impl Selector {
             })
     }
 
-    /// Whether it names this family explicitly, rather than by a pattern.
+    /// True if it names this family explicitly, rather than by a pattern.
     pub(crate) fn is_named(&self, family: &str) -> bool {
         self.name.is_exact() && self.name.matches(family)
     }
 
-    /// Whether it restricts this label.
+    /// True if it restricts this label.
     pub(crate) fn has_label(&self, name: &str) -> bool {
         self.labels.iter().any(|(label, _)| label == name)
     }

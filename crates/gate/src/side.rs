@@ -16,10 +16,10 @@ pub struct RunMetrics {
     pub metrics: Metrics,
 }
 
-/// So many percentage points more of the machine used by others make times differ.
+/// Percentage points more of the machine used by others that make times differ.
 const BUSIER_PERCENT: f64 = 10.0;
 
-/// What others used of the machine on two sides, in words, if that differs enough to make times differ.
+/// Use of the machine by others on two sides, in words, if that differs enough to make times differ.
 pub(crate) fn busier(before: &[RunMetrics], after: &[RunMetrics]) -> Option<String> {
     let median = |runs: &[RunMetrics]| {
         let mut percent: Vec<f64> =
@@ -67,7 +67,7 @@ impl<'a> Key<'a> {
 }
 
 impl std::fmt::Display for Key<'_> {
-    /// In budget notation.
+    /// Text in budget notation.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&written(self.family(), self.labels))
     }
@@ -104,7 +104,7 @@ impl<'a> Side<'a> {
         self.runs
     }
 
-    /// Whether any run does not know a metric.
+    /// True if any run does not know a metric.
     pub(crate) fn lacks(&self, key: Key<'_>) -> bool {
         let is_about = |unknown: &Unknown| unknown.is_about(key.family().name, key.labels);
         self.unknown.iter().any(|unknown| unknown.iter().any(is_about))

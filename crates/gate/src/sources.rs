@@ -1,4 +1,4 @@
-//! What a program, or a directory, adds to the figures that increased.
+//! Contributions of a program, or of a directory, to the figures that increased.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::growth::{Changes, Grown, grown};
 use crate::side::Key;
 use crate::verdict::CauseKind;
 
-/// Who does something else than before.
+/// Program or directory that does something else than before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Who<'a> {
     /// A program, which starts others or does more itself.
@@ -36,9 +36,9 @@ pub(crate) struct Source<'a> {
     pub(crate) started: Vec<Grown<'a>>,
     /// The searched directories: the one of the name, and those below it.
     pub(crate) directories: Vec<Key<'a>>,
-    /// What these programs used.
+    /// Usage of these programs.
     pub(crate) by_start: Amounts,
-    /// What the program used itself, or was done in the directory.
+    /// Usage of the program itself, or what was done in the directory.
     pub(crate) inside: Amounts,
 }
 
@@ -207,13 +207,13 @@ impl<'c, 's, 'a> Sources<'c, 's, 'a> {
         }
     }
 
-    /// Why a program ran more often.
+    /// Explanation of the additional runs of a program.
     fn started(&self, program: &str) -> Option<Explained> {
         let origin = Who::Program(self.grown.get(program)?.origin);
         Some((*self.by_who.get(&origin)?, CauseKind::Starts))
     }
 
-    /// Why a figure of a program increased: more processes, or what they do.
+    /// Explanation of an increased figure of a program: more processes, or what they do.
     fn of_program(&self, key: Key<'a>, kind: CauseKind) -> Option<Explained> {
         let (by_start, rest) = self.parts(key, kind);
         let name = key.label("command")?;
@@ -276,7 +276,7 @@ impl<'c, 's, 'a> Sources<'c, 's, 'a> {
         if is_same { Some((at, kind)) } else { own }
     }
 
-    /// Of the sources that explain at least half of an increase, the one that fits it best.
+    /// The source that fits an increase best, of those that explain at least half of it.
     fn nearest(
         &self,
         by: f64,
@@ -330,7 +330,7 @@ impl Amounts {
 }
 
 impl Source<'_> {
-    /// What it adds to such a figure: by additional processes, and inside of the program.
+    /// Its contributions to such a figure: by additional processes, and inside of the program.
     fn both(&self, kind: CauseKind) -> [(CauseKind, f64); 2] {
         let (mut by_start, mut inside) = (self.by_start, self.inside);
         [(CauseKind::Starts, *by_start.of_mut(kind)), (kind, *inside.of_mut(kind))]

@@ -23,7 +23,7 @@ fn compared<'a>(
     baselines.iter().chain(candidates)
 }
 
-/// Whether a rule cannot judge a metric, because one of the compared runs does not know it.
+/// True if a rule cannot judge a metric, because one of the compared runs does not know it.
 pub(crate) fn is_unknown(
     rule: &Rule,
     key: Key<'_>,
@@ -33,7 +33,7 @@ pub(crate) fn is_unknown(
     compared(rule, baselines, candidates).any(|run| why_unknown(run, key).is_some())
 }
 
-/// Why a run does not know a metric; None if it does.
+/// The reason a run does not know a metric; None if it does.
 pub(crate) fn why_unknown<'a>(run: &'a RunMetrics, key: Key<'_>) -> Option<&'a str> {
     let about = |unknown: &&Unknown| unknown.is_about(key.family().name, key.labels);
     run.metrics.unknown.iter().find(about).map(|unknown| unknown.why.as_str())
@@ -99,7 +99,7 @@ fn lacks<'a>(run: &'a RunMetrics, name: &str, label: Label<'_>) -> Option<&'a Un
     unknown.iter().find(|unknown| unknown.name == name && unknown.label() == label)
 }
 
-/// Whether a selector selects these metrics explicitly, so that they must not be skipped silently:
+/// True if a selector selects these metrics explicitly, so that they must not be skipped silently:
 /// by name, and by the label as well if only one of its values is unknown.
 fn asks_for(selector: &Selector, name: &str, label: Label<'_>) -> bool {
     selector.is_named(name) && label.is_none_or(|(label, _)| selector.has_label(label))

@@ -8,7 +8,7 @@ use crate::budget::{Origin, Rule};
 use crate::code::Code;
 use crate::numbers::Numbers;
 
-/// Whether the payload passes the gate.
+/// Verdict of the gate on the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -77,7 +77,7 @@ impl Effect {
 /// The complete result of a gate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// Whether the payload passes.
+    /// Verdict on the payload.
     pub verdict: Verdict,
     /// The recorded command of the first candidate.
     pub command: Vec<String>,
@@ -99,9 +99,9 @@ pub struct Report {
 /// A rule in its source form.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RuleInfo {
-    /// In `--limit` notation.
+    /// Limit in `--limit` notation.
     pub text: String,
-    /// Where it is defined.
+    /// Place at which it is defined.
     pub origin: Origin,
     /// The reason given for it.
     pub because: Option<String>,
@@ -130,7 +130,7 @@ pub struct Finding {
     pub numbers: Option<Numbers>,
     /// The limit in a few words: "at most 6,094".
     pub allowed: Option<String>,
-    /// What changed along with it, or its largest components: only for the first findings.
+    /// Metrics that changed along with it, or its largest components: only for the first findings.
     pub contributors: Vec<Contributor>,
     /// Index of its group.
     pub group: usize,
@@ -149,14 +149,14 @@ pub struct Group {
     pub findings: Vec<usize>,
     /// The programs concerned.
     pub programs: Vec<String>,
-    /// What `proctrace advise` says about these programs.
+    /// Advice of `proctrace advise` about these programs.
     pub advice: Vec<GroupAdvice>,
 }
 
-/// What a program does, or what is done in a directory, more than before.
+/// Activity of a program, or in a directory, that exceeds what it was before.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cause {
-    /// What there is more of.
+    /// Kind of what increased.
     pub kind: CauseKind,
     /// The program that does more than before; None if it is a directory.
     pub program: Option<String>,
@@ -166,7 +166,7 @@ pub struct Cause {
     pub text: String,
 }
 
-/// What there is more of.
+/// Kinds of what can increase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseKind {
@@ -185,7 +185,7 @@ pub enum CauseKind {
 /// Advice about the programs of a group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GroupAdvice {
-    /// As `proctrace advise --json` prints it.
+    /// Advice as `proctrace advise --json` prints it.
     #[serde(flatten)]
     pub advice: Advice,
     /// The predicted gain of wall time: "1.20 s (0.90 s to 1.50 s), 34 %".
@@ -218,7 +218,7 @@ pub struct Check {
     pub rule: usize,
     /// The result.
     pub status: Status,
-    /// Why it did not pass.
+    /// Code of the reason it did not pass.
     pub code: Option<Code>,
     /// The numbers; None if it was not measured.
     pub numbers: Option<Numbers>,

@@ -116,7 +116,7 @@ pub(crate) fn certainty(numbers: &Numbers, exact: bool) -> String {
     }
 }
 
-/// Before, after and the change: "1,204 before, 1,804 after (+600, +50 %)".
+/// Values before, after and the change: "1,204 before, 1,804 after (+600, +50 %)".
 pub(crate) fn comparison(family: &MetricFamily, numbers: &Numbers, exact: bool) -> String {
     let after = value(family, numbers.after.centre);
     let (Some(before), Some(difference)) = (numbers.before, numbers.change) else {

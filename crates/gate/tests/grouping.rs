@@ -174,7 +174,7 @@ fn different_causes_are_different_findings() {
     assert!(!of_ps.contains(&"total_processes"), "{of_ps:?}");
 }
 
-/// What a program starts that is itself started more often has the cause of that one.
+/// Programs started by one that is itself started more often have the cause of that one.
 #[test]
 fn descendants_have_the_cause_of_their_ancestor() {
     let with = |gccs: f64| {

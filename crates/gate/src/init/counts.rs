@@ -17,7 +17,7 @@ const ENOUGH_IF_VARYING: usize = 10;
 const LOOKUPS_FACTOR: f64 = 1.05;
 const LOOKUPS: f64 = 10.0;
 
-/// How far a count may exceed the recorded maximum, although it did not vary.
+/// Margin by which a count may exceed the recorded maximum, although it did not vary.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Slack {
     None,
@@ -33,8 +33,8 @@ impl Slack {
     }
 }
 
-/// How many ranges a run may lie above the largest recorded count. With these, a run that is like the others exceeds
-/// it in 27, 9, 3 and 1 of a thousand cases; a simulation in the tests has the rate.
+/// Number of ranges that a run may lie above the largest recorded count. With these, a run that is like the others
+/// exceeds it in 27, 9, 3 and 1 of a thousand cases; a simulation in the tests has the rate.
 fn ranges(recordings: usize) -> f64 {
     match recordings {
         0..ENOUGH_IF_SAME => 10.0,
@@ -77,25 +77,25 @@ impl Counts {
         };
     }
 
-    /// What these recordings say about whether counts vary.
+    /// Variation of counts in these recordings.
     pub(super) fn variation(&self, recordings: usize) -> Variation {
         Variation { recordings, written: self.written, varying: self.varying }
     }
 }
 
-/// What recordings say about whether counts vary, and how many more of them would say it for certain.
+/// Variation of counts in recordings, and how many more recordings would make it certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variation {
     /// Number of recordings.
     pub recordings: usize,
     /// Number of limits of counts.
     pub written: usize,
-    /// How many of these differ between the recordings by more than is allowed anyway.
+    /// Number of these that differ between the recordings by more than is allowed anyway.
     pub varying: usize,
 }
 
 impl Variation {
-    /// How many more recordings are advisable.
+    /// Number of further recordings that are advisable.
     pub fn missing(&self) -> usize {
         let enough = if self.varying > 0 { ENOUGH_IF_VARYING } else { ENOUGH_IF_SAME };
         enough.saturating_sub(self.recordings)
@@ -120,7 +120,7 @@ impl Variation {
         }
     }
 
-    /// How the limits of what varies were found.
+    /// Description of how the limits of what varies were found.
     pub(super) fn how(&self) -> Option<String> {
         let ranges = ranges(self.recordings);
         let times = if ranges == 1.0 { "once".to_owned() } else { format!("{ranges} times") };

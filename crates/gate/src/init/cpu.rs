@@ -14,22 +14,22 @@ const FEWEST_FOR_SPREAD: usize = 3;
 /// From so many recordings on, the range is a good measure of the spread.
 const ENOUGH_FOR_RANGE: usize = 5;
 
-/// How many ranges a run may lie above the largest recorded value. A simulation in the tests has the
-/// rate of false alarms.
+/// Number of ranges that a run may lie above the largest recorded value. A simulation in the tests
+/// has the rate of false alarms.
 const RANGES: f64 = 2.0;
 const RANGES_OF_FEW: f64 = 4.0;
 
-/// What a program may use more even if the recordings hardly differ: caches and clock rates
-/// change CPU time by some percent from day to day.
+/// Percentage by which a program may use more even if the recordings hardly differ: caches and
+/// clock rates change CPU time by some percent from day to day.
 const FLOOR_PERCENT: f64 = 5.0;
-/// And in seconds: two ticks of the slowest common scheduler clock (100 Hz), in which interrupts may
-/// be charged to a program.
+/// The same in seconds: two ticks of the slowest common scheduler clock (100 Hz), in which
+/// interrupts may be charged to a program.
 const FLOOR_SECONDS: f64 = 0.02;
 
 /// A limit that is so many times the median lets much pass, and says so.
 const LOOSE_RATIO: f64 = 1.3;
 
-/// Without a known spread.
+/// Factor without a known spread.
 const LOOSE_FACTOR: f64 = 1.5;
 const LOOSE_SECONDS: f64 = 0.1;
 

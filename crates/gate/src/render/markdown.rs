@@ -133,7 +133,7 @@ fn one(report: &Report, group: &Group) -> String {
     out
 }
 
-/// What a finding is about, with the location of its rule.
+/// Subject of a finding, with the location of its rule.
 fn rule_of(report: &Report, finding: &Finding, what: &str) -> String {
     let origin = origin(report, finding);
     if origin.is_empty() { what.to_owned() } else { format!("{what}, rule at {}", code(&origin)) }
@@ -176,7 +176,7 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// Whether this character would turn a number at the start of a paragraph into a list item.
+/// True if this character would turn a number at the start of a paragraph into a list item.
 fn is_item(before: &str, c: char) -> bool {
     matches!(c, '.' | ')') && before.bytes().all(|byte| byte.is_ascii_digit())
 }
