@@ -1,5 +1,5 @@
-//! What a line of strace says after its time: a call, the rest of one, a signal, an end, or a remark. A line counts
-//! only as a whole: what merely begins like one of these was written by somebody else, or is not all there.
+//! The text of a line of strace after its time: a call, the rest of one, a signal, an end, or a remark. A line
+//! counts only as a whole: what merely begins like one of these was written by somebody else, or is not all there.
 
 use crate::names::signal;
 use crate::numbers::{after_comm, decimal, id};
@@ -7,7 +7,7 @@ use crate::remark;
 use crate::syscalls::is_a_call;
 use crate::text::find;
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body<'a> {
     /// A call, with what follows its parenthesis: whole, or up to the mark that its end follows on a later line.
@@ -44,12 +44,12 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Whether strace wrote the line, as far as its body shows.
+    /// True if strace wrote the line, as far as its body shows.
     pub(crate) fn is_whole(&self) -> bool {
         !matches!(self, Self::Cut { .. } | Self::Other)
     }
 
-    /// Whether it is about what a task did.
+    /// True if it is about what a task did.
     pub(crate) fn is_of_a_task(&self) -> bool {
         matches!(
             self,
@@ -83,7 +83,7 @@ fn resumed(body: &[u8]) -> Option<Body<'_>> {
     (is_a_call(name) && is_whole(text)).then_some(Body::Resumed { name, text })
 }
 
-/// Whether what follows the parenthesis of a call ends as a call does.
+/// True if what follows the parenthesis of a call ends as a call does.
 fn is_whole(text: &[u8]) -> bool {
     // Where its end follows, on a line of its own.
     if text.ends_with(b" ...>") {
@@ -108,7 +108,7 @@ fn is_whole(text: &[u8]) -> bool {
     false
 }
 
-/// Whether a text is what a call returned, with everything that strace may write after it: an error, its description,
+/// True if a text is what a call returned, with everything that strace may write after it: an error, its description,
 /// a path, a time.
 fn is_result(text: &[u8]) -> bool {
     let text = text.trim_ascii_end();
@@ -178,7 +178,7 @@ fn ended(body: &[u8]) -> Option<Body<'_>> {
     after_comm(rest).is_empty().then_some(Body::Superseded { by: id(by)? })
 }
 
-/// What strace itself says.
+/// Message of strace itself.
 fn message(body: &[u8]) -> Body<'_> {
     let own = remark::without_own_name(body);
     let said = own.unwrap_or(body);

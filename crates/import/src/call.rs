@@ -10,7 +10,7 @@ use crate::text::{
     Returned, Strings, arguments, descriptor, find, quoted, returned, strings, unescape,
 };
 
-/// What a call is to us.
+/// Role of a call in the import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// It creates a task.
@@ -99,7 +99,7 @@ pub(crate) struct Executed {
     pub(crate) environment: Option<Strings>,
 }
 
-/// How a task is created.
+/// Creation of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Forked {
     pub(crate) call: Call,
@@ -131,7 +131,7 @@ impl<'a> Parsed<'a> {
         without_name(self.arguments.get(at).copied().unwrap_or_default())
     }
 
-    /// Whether strace was told not to decode arguments of this call that the kernel could read: with `-e raw=…`
+    /// True if strace was told not to decode arguments of this call that the kernel could read: with `-e raw=…`
     /// there are addresses.
     pub(crate) fn is_raw(&self, role: Role) -> bool {
         let address = |at: usize| self.argument(at).starts_with(b"0x");
@@ -147,7 +147,7 @@ impl<'a> Parsed<'a> {
             }
     }
 
-    /// Whether the path of a look-up that did not fault is not in the log.
+    /// True if the path of a look-up that did not fault is not in the log.
     pub(crate) fn lacks_its_path(&self, call: Call) -> bool {
         const EFAULT: u16 = 14;
         let path = self.argument(usize::from(has_directory(call)));
@@ -240,7 +240,7 @@ impl<'a> Parsed<'a> {
         (set && done).then(|| quoted(self.argument(1))).flatten().map(|name| name.bytes)
     }
 
-    /// What getcwd(2) found.
+    /// Directory that getcwd(2) found.
     pub(crate) fn whereabouts(&self) -> Option<Vec<u8>> {
         quoted(self.argument(0)).filter(|path| !path.is_cut).map(|path| path.bytes)
     }
@@ -265,7 +265,7 @@ pub(crate) fn exit_code(text: &[u8]) -> Option<u32> {
     Some(if negative.is_none() { code } else { code.wrapping_neg() & 0xff })
 }
 
-/// What follows the name of an argument: `dirfd=AT_FDCWD`.
+/// Text behind the name of an argument: `dirfd=AT_FDCWD`.
 fn without_name(argument: &[u8]) -> &[u8] {
     let is_of_name =
         |byte: &&u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || **byte == b'_';
@@ -309,7 +309,7 @@ fn flags(text: &[u8]) -> Option<Vec<u8>> {
     Some(flags)
 }
 
-/// What follows `name=` up to the next separator.
+/// Text behind `name=` up to the next separator.
 fn field<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let from = find(text, 0, name)? + name.len();
     let rest = text.get(from..)?;
@@ -317,7 +317,7 @@ fn field<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     Some(&rest[..end])
 }
 
-/// Whether a call that returned this failed, and how.
+/// Error number of a call that returned this, if it failed.
 pub(crate) fn failure(returned: Returned<'_>) -> Option<u16> {
     match returned {
         Returned::Error(error) => Some(error),
@@ -325,7 +325,7 @@ pub(crate) fn failure(returned: Returned<'_>) -> Option<u16> {
     }
 }
 
-/// What precedes the mark of a call that ends on a later line.
+/// Text before the mark of a call that ends on a later line.
 pub(crate) fn beginning(text: &[u8]) -> Option<&[u8]> {
     if let Some(text) = text.strip_suffix(b"<unfinished ...>") {
         return Some(text);

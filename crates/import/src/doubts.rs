@@ -1,4 +1,4 @@
-//! What was not understood in a log: the first lines, and how many.
+//! Lines of a log that were not understood: the first lines, and how many.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub struct Doubt {
 pub struct Doubts {
     /// The first ones.
     pub first: Vec<Doubt>,
-    /// How many there are.
+    /// Number of such lines.
     pub lines: u64,
     lost: BTreeMap<Kind, u64>,
 }

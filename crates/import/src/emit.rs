@@ -204,7 +204,7 @@ enum Numbered {
 /// The look-ups that can be referred to by number: the last one of each slot
 /// (docs/decisions/0005-lookups-by-number.md).
 struct Numbers {
-    /// With random seeds, so that nobody can construct two look-ups that are taken for one.
+    /// Hasher with random seeds, so that nobody can construct two look-ups that are taken for one.
     hasher: foldhash::quality::RandomState,
     /// Hash and number by slot; number 0: none.
     slots: Vec<(u64, u32)>,

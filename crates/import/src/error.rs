@@ -1,8 +1,8 @@
-//! What can go wrong with an import as a whole.
+//! Errors of an import as a whole.
 
 use std::io;
 
-/// Why nothing was imported.
+/// Errors of an import.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// A log cannot be read.
@@ -10,7 +10,7 @@ pub enum ImportError {
     Read {
         /// The log.
         name: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// A record cannot be written.
@@ -67,7 +67,7 @@ pub enum ImportError {
         name: String,
         /// The line, from 1.
         line: u64,
-        /// What is wrong.
+        /// Description of the error.
         why: String,
     },
 }

@@ -56,12 +56,12 @@ pub fn blank(backend: &str, scope: &str, started_unix_ns: u64) -> Header {
     header
 }
 
-/// What is known about a log of strace when it has been read.
+/// Facts about a log of strace once it has been read.
 pub(crate) struct Read<'a> {
     pub(crate) seen: Seen,
     pub(crate) totals: Totals,
     pub(crate) root: Option<&'a Root>,
-    /// Whether strace was told to follow children, as far as the log shows.
+    /// True if strace was told to follow children, as far as the log shows.
     pub(crate) follows: bool,
     pub(crate) started_unix_ns: u64,
     pub(crate) has_times: bool,
@@ -90,7 +90,7 @@ pub(crate) fn of_strace(read: &Read<'_>) -> Header {
     header
 }
 
-/// How well a log knows a quantity; `None` for those that no log has.
+/// Knowledge of a quantity in a log; `None` for those that no log has.
 fn knowledge(quantity: Quantity, read: &Read<'_>) -> Option<Knowledge> {
     let Read { seen, totals, .. } = read;
     let absent = |reason: &str| Knowledge::Absent { reason: reason.to_owned() };

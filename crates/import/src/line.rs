@@ -19,7 +19,7 @@ pub(crate) enum Stamp {
     SinceLast(u64),
 }
 
-/// Which kind of time a line has.
+/// Kind of time that a line has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     None,
@@ -28,7 +28,7 @@ enum Kind {
     SinceLast,
 }
 
-/// What precedes the call: the same on all lines that one strace writes, except the pid.
+/// Form of what precedes the call: the same on all lines that one strace writes, except the pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Style {
     kind: Kind,
@@ -74,7 +74,7 @@ impl<'a> Line<'a> {
         Line { pid, stamp, style: Style { kind, digits, difference, number, pointer }, body }
     }
 
-    /// Whether strace wrote this before the body: a pid, a time, or both.
+    /// True if strace wrote this before the body: a pid, a time, or both.
     pub(crate) fn has_leader(&self) -> bool {
         self.pid.is_some() || self.stamp.is_some()
     }
@@ -152,7 +152,7 @@ fn without_difference(body: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-/// What follows `[…] `, if what is inside is as wanted.
+/// Rest behind `[…] `, if what is inside is as wanted.
 fn without_brackets(rest: &[u8], wanted: impl Fn(&[u8]) -> bool) -> (bool, &[u8]) {
     let inside = || {
         let inside = rest.strip_prefix(b"[")?;
@@ -201,7 +201,7 @@ fn of_day(hours: u64, after_hours: &[u8]) -> Option<(Stamp, u8, &[u8])> {
     }
 }
 
-/// What follows the fraction, the number of its digits, and nanoseconds.
+/// Rest behind the fraction, the number of its digits, and nanoseconds.
 fn fraction_ns(text: &[u8]) -> Option<(&[u8], u8, u64)> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if !(1..=9).contains(&digits) {

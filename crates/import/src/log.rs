@@ -31,7 +31,7 @@ impl std::fmt::Debug for Log {
     }
 }
 
-/// Whether no line at the beginning of a log has a pid: strace wrote it for one task.
+/// True if no line at the beginning of a log has a pid: strace wrote it for one task.
 pub fn is_without_pids(beginning: &[u8]) -> bool {
     let mut lines = beginning.split(|byte| *byte == b'\n').take(1 << 10);
     lines.all(|line| {

@@ -62,7 +62,7 @@ pub(crate) fn read_all(
 
 /// Logs, and what is known of their order.
 enum Order {
-    /// By their first times, each with that time and the day it is on.
+    /// Logs by their first times, each with that time and the day it is on.
     OfTimes(Vec<(u64, u64, Log)>),
     /// None has times.
     Unknown(Vec<Log>),
@@ -121,7 +121,7 @@ fn begin_of_day(sorted: &[u64]) -> u64 {
     longest.unwrap_or(night).1
 }
 
-/// What the beginning of a log says of its time.
+/// Time at the beginning of a log.
 enum First {
     Time(Stamp),
     NoTime,

@@ -1,6 +1,6 @@
-//! What prmon writes, and its predecessor MemoryMonitor of ATLAS: one process that stands for the whole tree. The time
-//! series (`prmon.txt`) has a sample and a memory reading for each row, the summary (`prmon.json`) has one of each, with
-//! the maxima.
+//! Import of the files of prmon and of its predecessor, MemoryMonitor of ATLAS: one process that stands for the whole
+//! tree. The time series (`prmon.txt`) has a sample and a memory reading for each row, the summary (`prmon.json`) has
+//! one of each, with the maxima.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
@@ -29,14 +29,14 @@ const COMM: [u8; 16] = *b"prmon's tree\0\0\0\0";
 /// Seconds of CPU time are counted as if by a clock of this length, so that their division is exact.
 const TICK_NS: u64 = 10_000_000;
 
-/// What is used of a row: the name in prmon, that of MemoryMonitor in its rows and its summary, and the unit in ns or
-/// bytes.
+/// Column of a row that is used: the name in prmon, that of MemoryMonitor in its rows and its summary, and the unit
+/// in ns or bytes.
 struct Column {
     name: &'static str,
     old: &'static str,
     old_summary: &'static str,
     unit: f64,
-    /// Whether it only grows.
+    /// True if it only grows.
     grows: bool,
 }
 
@@ -88,7 +88,7 @@ type Row = [Option<u64>; COLUMNS.len()];
 /// A summary has a few dozen numbers.
 const SUMMARY_MAX: u64 = 1 << 20;
 
-/// What is used of a `prmon.json`.
+/// Values of a `prmon.json` that are used.
 #[derive(Deserialize)]
 struct Summary {
     /// The largest value of each quantity: of those that only grow, the last.
@@ -310,7 +310,7 @@ fn interval_s(readings: &[Reading]) -> u64 {
     between.get(between.len() / 2).copied().unwrap_or(1).max(1)
 }
 
-/// What the rows so far amount to.
+/// State after the rows so far.
 #[derive(Default)]
 struct SoFar {
     /// The last value of each column, of those that grow the largest.
@@ -437,7 +437,7 @@ fn add(emit: &mut Emitter<'_>, time_ns: u64, row: &Row) {
     emit.put(Stream::Samples, memory.head, &memory, &[]);
 }
 
-/// What was found in a file.
+/// Facts found in a file.
 struct Found {
     known: [bool; COLUMNS.len()],
     method: String,

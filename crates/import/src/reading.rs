@@ -26,7 +26,7 @@ const PLACES_MAX: usize = 16;
 /// Longer lines are not searched for such places.
 const SEARCHED_MAX: usize = 1 << 16;
 
-/// Who wrote the current line.
+/// Writer of the current line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
     /// strace, and it is whole.
@@ -50,7 +50,7 @@ pub(crate) struct Reading {
     pub(crate) name: String,
     /// Task of lines without pid.
     pub(crate) anonymous: i32,
-    /// Whether all lines are of that task.
+    /// True if all lines are of that task.
     pub(crate) is_of_one: bool,
     reader: Box<dyn BufRead>,
     style: Option<Style>,
@@ -276,7 +276,7 @@ impl Reading {
     }
 }
 
-/// Whether a line without a beginning of its own is the rest of a call. strace writes on as if nothing had come
+/// True if a line without a beginning of its own is the rest of a call. strace writes on as if nothing had come
 /// between; what a program wrote stands within the arguments then, and in its own lines.
 fn continues(held: &[u8], rest: &[u8]) -> bool {
     let whole = [held, rest].concat();
@@ -291,7 +291,7 @@ fn continues(held: &[u8], rest: &[u8]) -> bool {
     Role::of(name) == Role::Other || is_rest || rest.starts_with(b"NULL")
 }
 
-/// Whether arguments may be those of a call that becomes a record: `open(file) failed` is what people write.
+/// True if arguments may be those of a call that becomes a record: `open(file) failed` is what people write.
 fn begins_as_a_call(text: &[u8]) -> bool {
     let Some(first) = text.iter().find(|byte| **byte != b' ') else { return true };
     let begins = matches!(first, b'"' | b'{' | b')' | b'<' | b'-') || first.is_ascii_digit();

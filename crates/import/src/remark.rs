@@ -1,11 +1,11 @@
-//! What strace writes besides calls, and what nothing follows from: messages, stack traces (`-k`), dumps of data
+//! Remarks of strace besides calls, from which nothing follows: messages, stack traces (`-k`), dumps of data
 //! (`-e read=…`), and the table of `-C`.
 
 use crate::numbers::{after_comm, decimal};
 use crate::syscalls::is_a_call;
 use crate::text::find;
 
-/// What follows `strace: `, before which the path stands by which strace was called.
+/// Text behind `strace: `, before which the path stands by which strace was called.
 pub(crate) fn without_own_name(body: &[u8]) -> Option<&[u8]> {
     const NAME: &[u8] = b"strace: ";
     if let Some(rest) = body.strip_prefix(NAME) {
@@ -17,14 +17,14 @@ pub(crate) fn without_own_name(body: &[u8]) -> Option<&[u8]> {
     is_path.then(|| &body[at + NAME.len()..])
 }
 
-/// What strace 4 says of `Process 7`.
+/// True for what strace 4 says of `Process 7`.
 pub(crate) fn is_of_old_versions(rest: &[u8]) -> bool {
     rest == b" suspended"
         || rest == b" resumed"
         || rest.starts_with(b" resumed (parent ") && rest.ends_with(b" ready)")
 }
 
-/// Whether a line without a call is one that strace writes.
+/// True if a line without a call is one that strace writes.
 pub(crate) fn is_known(line: &[u8]) -> bool {
     is_personality(line) || is_frame(line) || is_dump(line) || is_of_table(line)
 }

@@ -1,4 +1,4 @@
-//! Which calls strace was asked to log, as far as the log shows.
+//! Calls that strace was asked to log, as far as the log shows.
 
 use proctrace_wire::{Call, Family};
 
@@ -44,18 +44,18 @@ impl Seen {
         }
     }
 
-    /// Whether only successful calls seem to have been logged (`-z`): of all calls or all of files, some fail.
+    /// True if only successful calls seem to have been logged (`-z`): of all calls or all of files, some fail.
     pub(crate) fn lacks_failures(self) -> bool {
         let all = self.is_everything() || self.has(Family::Open) && self.has(Family::Access);
         self.0 & (Self::FAILURE | Self::SUCCESS) == Self::SUCCESS && all
     }
 
-    /// Whether only failed calls seem to have been logged (`-Z`).
+    /// True if only failed calls seem to have been logged (`-Z`).
     pub(crate) fn lacks_successes(self) -> bool {
         self.0 & (Self::FAILURE | Self::SUCCESS) == Self::FAILURE
     }
 
-    /// Whether calls were not limited by `-e`, as far as the log shows.
+    /// True if calls were not limited by `-e`, as far as the log shows.
     pub(crate) fn is_everything(self) -> bool {
         self.0 >> 16 == (1 << Self::EVERYWHERE.len()) - 1
     }
@@ -64,7 +64,7 @@ impl Seen {
         self.0 & Self::FORK != 0
     }
 
-    /// Whether the log would have calls of a family.
+    /// True if the log would have calls of a family.
     pub(crate) fn has(self, family: Family) -> bool {
         let bit = family.calls().first().map_or(0, |call| family_bit(*call));
         self.0 & bit != 0 || self.is_everything() || self.0 & Self::OF_FILES != 0

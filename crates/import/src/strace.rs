@@ -1,5 +1,5 @@
-//! From the lines of strace to records: calls that end on a later line, tasks that are seen before the
-//! call that created them returns, times.
+//! Conversion of the lines of strace to records: calls that end on a later line, tasks that are seen
+//! before the call that created them returns, times.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -45,7 +45,7 @@ pub struct Imported {
     pub lines: u64,
     /// Lines that were not understood.
     pub doubts: Doubts,
-    /// What else is to be known of the figures.
+    /// Further remarks on the figures.
     pub remarks: Vec<String>,
 }
 
@@ -83,15 +83,15 @@ struct Importer<'a> {
     announced: HashSet<i32>,
     /// Threads that have called exec, by the pid that they take over.
     changing: HashMap<i32, i32>,
-    /// Whether a call was not decoded.
+    /// True if a call was not decoded.
     is_raw: bool,
-    /// Whether a task was born that was known before.
+    /// True if a task was born that was known before.
     is_disordered: bool,
     /// The place of the current line.
     log: String,
     number: u64,
     beginning: Vec<u8>,
-    /// Whether it is the last one and has no end.
+    /// True if it is the last one and has no end.
     is_cut: bool,
 }
 

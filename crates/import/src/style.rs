@@ -1,4 +1,5 @@
-//! How the lines of one log begin: decided by most of them, so that output of programs does not decide it.
+//! Beginning of the lines of one log: decided by most of them, so that output of programs does not decide
+//! it.
 
 use std::collections::HashMap;
 

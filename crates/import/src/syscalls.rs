@@ -74,7 +74,7 @@ const NAMES: &[&str] = &[
     "waitid", "waitpid", "write", "writev",
 ];
 
-/// Whether strace writes a system call with this name: one of Linux, or one that strace does not know and shows by its
+/// True if strace writes a system call with this name: one of Linux, or one that strace does not know and shows by its
 /// number or as `????`.
 pub(crate) fn is_a_call(name: &[u8]) -> bool {
     if let Some(number) = name.strip_prefix(b"syscall_") {

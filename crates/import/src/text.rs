@@ -22,13 +22,13 @@ pub(crate) struct Strings {
 }
 
 impl Strings {
-    /// Whether any of it is missing.
+    /// True if any of it is missing.
     pub(crate) fn lacks_something(&self) -> bool {
         self.is_cut || self.strings.iter().any(|string| string.is_cut)
     }
 }
 
-/// What a call returned.
+/// Result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Returned<'a> {
     /// A number, and the path that `-y` prints after it.
@@ -217,7 +217,7 @@ pub(crate) fn strings(argument: &[u8]) -> Option<Strings> {
     }
 }
 
-/// What follows the arguments: ` = 3</etc/passwd> <0.000012>`.
+/// Result behind the arguments: ` = 3</etc/passwd> <0.000012>`.
 pub(crate) fn returned(text: &[u8]) -> Option<Returned<'_>> {
     let text = text.trim_ascii_start().strip_prefix(b"=")?.trim_ascii();
     if let Some(why) = text.strip_prefix(b"?") {

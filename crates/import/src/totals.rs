@@ -1,4 +1,4 @@
-//! What a log adds up to: counts for the trailer and the header, and the command.
+//! Totals of a log: counts for the trailer and the header, and the command.
 
 /// Counts for the trailer and the header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -59,7 +59,7 @@ struct Process {
     alive: u32,
     /// None if it is not known.
     cwd: Option<Vec<u8>>,
-    /// Whether it has been in another directory before.
+    /// True if it has been in another directory before.
     has_moved: bool,
 }
 

@@ -36,7 +36,7 @@ fn logs() -> &'static [Pure] {
     })
 }
 
-/// What programs write: above all what begins like something of strace.
+/// Output of programs: above all lines that begin like something of strace.
 fn output() -> impl Strategy<Value = String> {
     let time = prop_oneof![
         "[0-2][0-9]:[0-5][0-9]:[0-5][0-9]",

@@ -86,7 +86,7 @@ fn wrong_rows_are_named() {
 
 type Triples = Vec<(u64, u64, u64)>;
 
-/// Of samples the time, CPU seconds and bytes read; of memory readings the time, PSS and virtual memory.
+/// Time, CPU seconds and bytes read of samples; time, PSS and virtual memory of memory readings.
 fn samples(records: &[Vec<u8>]) -> (Triples, Triples) {
     let (mut samples, mut memory) = (Vec::new(), Vec::new());
     let since = |time_ns: u64| (time_ns - START_NS) / SECOND_NS;

@@ -1,4 +1,4 @@
-//! What an imported log holds, counted record by record.
+//! Contents of an imported log, counted record by record.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use proctrace_import::{ImportError, Imported, Log, strace};
 use proctrace_wire::{Frames, Record, Stream};
 
-/// What is the same in every log of one deterministic program.
+/// Counts that are the same in every log of one deterministic program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) unborn: u64,
