@@ -32,7 +32,7 @@ impl Directory {
         &self.path
     }
 
-    /// For whom files are written there.
+    /// Policy for whom files are written there.
     pub fn outputs(&self) -> &Outputs {
         &self.outputs
     }
@@ -83,7 +83,7 @@ impl Directory {
         Ok(fstat(&self.fd)?.st_mode & 0o7777)
     }
 
-    /// What has a name; None if nothing has.
+    /// File, link or directory that has a name; None if nothing has.
     ///
     /// # Errors
     /// If that cannot be told.
@@ -203,7 +203,7 @@ impl Directory {
         Ok(Some(text))
     }
 
-    /// Without waiting for anybody at the other end of a pipe.
+    /// Opens a file without waiting for anybody at the other end of a pipe.
     fn open_file(&self, name: &OsStr, how: OFlags) -> Result<File, OutputError> {
         let file = match self.open(name, how | OFlags::NOFOLLOW | OFlags::NONBLOCK) {
             Err(Errno::LOOP | Errno::NXIO) => {
@@ -283,7 +283,7 @@ impl Directory {
         Ok(unlinkat(&self.fd, one(name.as_ref())?, AtFlags::empty())?)
     }
 
-    /// After a failure, which is reported.
+    /// Removes a file after a failure, which is reported.
     pub(crate) fn try_to_remove(&self, name: &OsStr) {
         let _ = unlinkat(&self.fd, name, AtFlags::empty());
     }
@@ -318,7 +318,7 @@ impl Directory {
         openat(&self.fd, ".", flags, Mode::empty())
     }
 
-    /// Who owns the directory.
+    /// User who owns the directory.
     ///
     /// # Errors
     /// If that cannot be told.
@@ -326,7 +326,7 @@ impl Directory {
         Ok(Found::of(&self.fd)?.uid)
     }
 
-    /// What is there, if it may be replaced by a new file.
+    /// The earlier file of this name, if it may be replaced by a new one.
     pub(crate) fn replaceable(&self, name: &OsStr) -> Result<Option<Found>, OutputError> {
         let Some(found) = self.look(name)? else { return Ok(None) };
         let is_foreign = match self.outputs.is_root() {
@@ -346,7 +346,7 @@ impl Directory {
         }
     }
 
-    /// Whether an ordinary user cannot replace something because the directory is like /tmp (S_ISVTX). It is known
+    /// True if an ordinary user cannot replace something because the directory is like /tmp (S_ISVTX). It is known
     /// before a file is written that could not get its name.
     fn is_protected(&self, found: &Found) -> Result<bool, OutputError> {
         let directory = fstat(&self.fd)?;
@@ -370,7 +370,7 @@ impl Directory {
         }
     }
 
-    /// Whether a name is still that of this file.
+    /// True if a name is still that of this file.
     pub(crate) fn is_name_of(&self, name: &OsStr, file: &File) -> Result<bool, OutputError> {
         let of_file = Found::of(file)?;
         Ok(self.look(name)?.is_some_and(|found| found.is(&of_file)))

@@ -1,9 +1,9 @@
-//! Why a file is not written.
+//! Errors of writing a file.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a file is not written. The name of the file is not part of the text: callers know it.
+/// Errors of writing a file. The name of the file is not part of the text: callers know it.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     /// The system says no.
@@ -45,9 +45,9 @@ pub enum OutputError {
     /// An earlier file cannot be kept.
     #[error("the existing file cannot be kept: {path} is a {what}")]
     Unkept {
-        /// Where it would be kept.
+        /// Path at which it would be kept.
         path: PathBuf,
-        /// What is there.
+        /// Kind of what is there.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What has a name: its kind, owner and identity.
+//! The object that has a name: its kind, owner and identity.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -7,7 +7,7 @@ use rustix::fs::{FileType, fstat};
 
 use crate::error::OutputError;
 
-/// What something is.
+/// Kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -40,10 +40,10 @@ impl Kind {
     }
 }
 
-/// What was found under a name.
+/// The object found under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// What it is; links are not followed.
+    /// Its kind; links are not followed.
     pub kind: Kind,
     /// Its owner.
     pub uid: u32,
@@ -63,7 +63,7 @@ impl Found {
         Ok(Self::from(&fstat(file)?))
     }
 
-    /// What an open file is.
+    /// The object that is open.
     ///
     /// # Errors
     /// If that cannot be told.

@@ -1,4 +1,4 @@
-//! What has the name of a file that is to be written.
+//! The object that has the name of a file to be written.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,7 +16,7 @@ use crate::found::{Found, Kind};
 use crate::policy::{Outputs, Specials};
 use crate::walk::LINKS_MAX;
 
-/// Where a file is to be written.
+/// Destination of a file that is to be written.
 pub(crate) enum Place {
     /// Something that is no file and is open already.
     Open(File),
@@ -93,7 +93,7 @@ fn open_as_found(directory: &Directory, name: &OsStr, found: &Found) -> Result<F
     Ok(file)
 }
 
-/// Whether a path names a descriptor that this process has: there is nothing to look up.
+/// True if a path names a descriptor that this process has: there is nothing to look up.
 fn is_descriptor(path: &Path) -> bool {
     let own = PathBuf::from(format!("/proc/{}/fd", std::process::id()));
     let directories = [Path::new("/dev/fd"), Path::new("/proc/self/fd"), &own];
@@ -102,8 +102,8 @@ fn is_descriptor(path: &Path) -> bool {
         || path.parent().is_some_and(|parent| directories.contains(&parent))
 }
 
-/// What whoever started this process has opened under a number. The standard streams are used as they are, so that
-/// what is there is not cut; others are opened anew, as by any program that is given such a path.
+/// Descriptor that whoever started this process has opened under a number. The standard streams are used as they
+/// are, so that what is there is not cut; others are opened anew, as by any program that is given such a path.
 #[expect(
     clippy::disallowed_methods,
     reason = "whoever started this process has opened the file, and passes it by its number"

@@ -16,7 +16,7 @@ pub struct NewFile {
     file: File,
     /// None for what is no file.
     place: Option<Place>,
-    /// As it was named by the user.
+    /// Path as it was named by the user.
     path: PathBuf,
 }
 
@@ -26,7 +26,7 @@ struct Place {
     name: OsString,
     /// Its name until then.
     part: OsString,
-    /// Whether a file of this name, with contents, was there.
+    /// True if a file of this name, with contents, was there.
     has_earlier: bool,
     /// The name under which that is kept.
     keeps: Option<OsString>,
@@ -62,7 +62,7 @@ impl NewFile {
         self.file.try_clone()
     }
 
-    /// Where it is at this moment.
+    /// Current path of the file.
     pub fn path(&self) -> PathBuf {
         match &self.place {
             Some(place) => place.directory.path().join(&place.part),
@@ -70,12 +70,12 @@ impl NewFile {
         }
     }
 
-    /// Where it will be.
+    /// Path at which the file will be.
     pub fn final_path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it is a file, and no device or pipe.
+    /// True if it is a file, and no device or pipe.
     pub fn is_file(&self) -> bool {
         self.place.is_some()
     }

@@ -20,7 +20,7 @@ pub(crate) fn part_name(name: &OsStr) -> OsString {
     OsString::from_vec([b".", name, number.as_bytes(), PART].concat())
 }
 
-/// Whether this is the name that a file had before it was complete: a process that was killed leaves it. `of` is the name
+/// True if this is the name that a file had before it was complete: a process that was killed leaves it. `of` is the name
 /// that it would have got.
 pub fn is_part(name: &OsStr, of: &OsStr) -> bool {
     let (name, of) = (name.as_bytes(), of.as_bytes());

@@ -1,4 +1,4 @@
-//! For whom files are written, and whose files they may replace.
+//! Policy of writing: for whom files are written, and whose files they may replace.
 
 /// A user, as the owner of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Owner {
     pub gid: u32,
 }
 
-/// Who may read a new file.
+/// Users who may read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Mode 0600.
@@ -20,7 +20,7 @@ pub enum Access {
     Mode(u32),
 }
 
-/// Whether a name may be that of something else than a file.
+/// Rule for names that belong to something else than a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Specials {
     /// A user has given the name on the command line: character devices, and FIFOs of this user, are written to.
@@ -29,12 +29,12 @@ pub enum Specials {
     Refused,
 }
 
-/// For whom this process writes files.
+/// Policy for whom this process writes files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outputs {
     /// The effective user.
     pub(crate) uid: u32,
-    /// Who gets the files, if not the effective user.
+    /// Owner of the files, if not the effective user.
     pub(crate) owner: Option<Owner>,
     /// Other users whose files and links root accepts.
     trusted: Vec<u32>,
@@ -60,12 +60,12 @@ impl Outputs {
         self
     }
 
-    /// Whether rules for root apply: others can write no more than what is theirs.
+    /// True if rules for root apply: others can write no more than what is theirs.
     pub(crate) fn is_root(&self) -> bool {
         self.uid == 0
     }
 
-    /// Whether a file, link or directory of this user is as good as an own one.
+    /// True if a file, link or directory of this user is as good as an own one.
     pub fn trusts(&self, uid: u32) -> bool {
         uid == 0 || uid == self.uid || self.trusted.contains(&uid)
     }

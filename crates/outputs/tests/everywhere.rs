@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What has clippy deny the methods that clippy.toml lists.
+/// Attribute by which clippy denies the methods that clippy.toml lists.
 const DENIES: &str = "#![cfg_attr(not(test), deny(clippy::disallowed_methods))]";
 
 /// Crates that only tests use: their files are made for programs that are recorded.

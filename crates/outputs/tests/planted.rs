@@ -1,4 +1,5 @@
-//! What others put in the way of a file: as root, with a second user in a process of its own.
+//! Tests of what others put in the way of a file: as root, with a second user in a process of its
+//! own.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -37,7 +38,7 @@ impl Scene {
         self.directory.path().join(name)
     }
 
-    /// What the other user does, by a shell.
+    /// Runs a script of the other user, by a shell.
     fn other(&self, script: &str) {
         use std::os::unix::process::CommandExt;
         let mut shell = std::process::Command::new("sh");
