@@ -24,7 +24,8 @@ const TICK: [(&str, u64); 6] =
 /// The programs that a task's shell starts with FOLLOW.
 const FOLLOWERS: [(&str, u64); 2] = [("grep", 1), ("tail", 1)];
 
-/// How ROOT determines the loader's search path: it runs a program that cannot be started.
+/// Command by which ROOT determines the loader's search path: it runs a program that cannot be
+/// started.
 const PROBE: &str = "LD_DEBUG=libs LD_PRELOAD=DOESNOTEXIST ls /tmp/DOESNOTEXIST 2>&1 | \
                      grep 'search path' | sed 's/^.*search path=//' | \
                      awk 'END { print NR }' >/dev/null";
@@ -38,15 +39,15 @@ const PROBERS: [&str; 4] = ["ls", "grep", "sed", "awk"];
 pub(crate) struct Alice {
     /// Timeframes at scale 1; all tasks are run for each.
     timeframes: Count<1, 10_000>,
-    /// How task shells monitor their programs.
+    /// Way in which task shells monitor their programs.
     supervision: Supervision,
-    /// How long a shell sleeps between two polls, in ms.
+    /// Time that a shell sleeps between two polls, in ms.
     tick_ms: Count<1, 10_000>,
-    /// Whether drivers probe the loader's search path, as ROOT does.
+    /// True if drivers probe the loader's search path, as ROOT does.
     probes: bool,
     /// Directories in LD_LIBRARY_PATH; the last contains the libraries.
     library_directories: Count<1, 500>,
-    /// Whether LD_LIBRARY_PATH is a single directory of links instead.
+    /// True if LD_LIBRARY_PATH is a single directory of links instead.
     link_directory: bool,
     /// Libraries that each O2 program loads, without "lib" and ".so".
     libraries: Vec<Name>,
@@ -94,13 +95,13 @@ struct Task {
 #[serde(deny_unknown_fields)]
 struct Device {
     id: Name,
-    /// If different from the driver's.
+    /// Program of the device, if different from the driver's.
     program: Option<O2Program>,
     threads: Count<0, 512>,
     /// Its children that do not exec.
     #[serde(default = "none")]
     forks: Count<0, 256>,
-    /// Whether its parent exits immediately, so that no process of the payload waits for it.
+    /// True if its parent exits immediately, so that no process of the payload waits for it.
     #[serde(default)]
     detached: bool,
 }

@@ -33,7 +33,7 @@ pub(crate) struct Athena {
     event_output_kib: Count<0, 1_048_576>,
     /// Size of the initialised memory that a worker writes to at its end.
     finalise_dirty_mib: Count<0, 16_384>,
-    /// Whether one process merges the workers' files at the end.
+    /// True if one process merges the workers' files at the end.
     merge: bool,
     writer: Option<Writer>,
 }

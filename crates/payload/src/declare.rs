@@ -11,7 +11,7 @@ use crate::step::{Exec, NodeId, Program, Step};
 /// The name of the process that runs a plan.
 pub const SUPERVISOR: &str = "proctrace-payload";
 
-/// What a recording must show, `proctrace-payload` itself included.
+/// Counts that a recording must show, `proctrace-payload` itself included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Declaration {
     /// The scenario.
@@ -61,7 +61,7 @@ pub struct FailedLookups {
     pub directory: String,
     /// Prefix of the file names.
     pub prefix: &'static str,
-    /// How many.
+    /// Number of failed look-ups.
     pub count: u64,
 }
 

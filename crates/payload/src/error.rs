@@ -17,7 +17,7 @@ pub struct ScenarioError {
     pub column: usize,
     /// The key, prefixed with its tables; empty if there is none.
     pub field: String,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
 }
 
@@ -52,7 +52,7 @@ pub enum PlanError {
     /// A number is out of range.
     #[error("{name} is {value}, but must be {range}")]
     Outside {
-        /// Which.
+        /// The name of the number.
         name: &'static str,
         /// Its value.
         value: f64,
@@ -64,7 +64,7 @@ pub enum PlanError {
         "too many {what}: {most} is the limit; choose a smaller scale (at most {MOST_TASKS} processes and threads)"
     )]
     TooMany {
-        /// What is counted.
+        /// Kind of things counted.
         what: &'static str,
         /// The limit.
         most: u64,

@@ -131,7 +131,7 @@ pub struct Plan {
     pub(crate) files: Vec<(String, String)>,
     /// Directories to create, relative to the work directory.
     pub(crate) directories: Vec<String>,
-    /// Where libraries are, if any are loaded.
+    /// Place of libraries, if any are loaded.
     pub libraries: Option<Libraries>,
     /// Environment variables, except those for the libraries.
     pub(crate) environment: Vec<(String, String)>,

@@ -32,7 +32,7 @@ pub struct About {
     pub(crate) title: Line,
     /// The source of its parameters.
     pub(crate) paper: Line,
-    /// What a recording of it shows.
+    /// Line on what a recording of it shows.
     pub(crate) look_for: Line,
     /// The default scale.
     pub(crate) default_scale: Scale,
@@ -51,7 +51,7 @@ impl About {
         &self.paper.0
     }
 
-    /// What a recording of it shows.
+    /// Text on what a recording of it shows.
     pub fn look_for(&self) -> &str {
         &self.look_for.0
     }

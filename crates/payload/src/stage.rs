@@ -47,15 +47,15 @@ impl Staged {
     }
 }
 
-/// Why a plan cannot be staged.
+/// Errors of staging a plan.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
     /// A file could not be created.
     #[error("cannot create {path}")]
     Make {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// A shell would not parse the path as a single word.

@@ -44,13 +44,13 @@ pub(crate) struct Exec {
 pub(crate) struct Started {
     /// The program that they execute.
     pub(crate) program: Program,
-    /// How many.
+    /// Number of starts.
     pub(crate) times: u64,
     /// The node of each, if it is an actor.
     pub(crate) node: Option<NodeId>,
 }
 
-/// What an event does besides computing. Zero means none of it.
+/// Actions of an event besides computing. Zero means none of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct EventBody {
     /// Reads of 64 KiB from /dev/zero.
