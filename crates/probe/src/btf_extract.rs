@@ -161,7 +161,7 @@ impl<'a> RawType<'a> {
         matches!(self.kind(), kind::STRUCT | kind::UNION)
     }
 
-    /// Whether its third word is the id of another type.
+    /// True if its third word is the id of another type.
     fn refers(&self) -> bool {
         matches!(
             self.kind(),

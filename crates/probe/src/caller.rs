@@ -1,4 +1,4 @@
-//! For whom the programs record: which process starts the command, and what its user may see.
+//! Caller for whom the programs record: which process starts the command, and what its user may see.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -11,7 +11,7 @@ use crate::rights::Rights;
 /// PROC_PID_INIT_INO of linux/proc_ns.h.
 pub(crate) const INITIAL_PID_NAMESPACE: u64 = 0xefff_fffc;
 
-/// For whom the programs record.
+/// Caller for whom the programs record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     pub(crate) rights: Rights,
@@ -85,7 +85,7 @@ impl Caller {
 }
 
 impl Caller {
-    /// Whether it may trace all tasks of the machine.
+    /// True if it may trace all tasks of the machine.
     #[must_use]
     pub fn may_trace_all(&self) -> bool {
         let Rights { may_trace, may_read, user_ns_level, .. } = self.rights;
@@ -100,7 +100,7 @@ impl Caller {
     }
 }
 
-/// Whether this process has the pids of the initial namespace: only then does it know others by pids that
+/// True if this process has the pids of the initial namespace: only then does it know others by pids that
 /// the programs know as well.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Whether the capabilities of this process allow it to load and attach BPF programs.
+//! Test for the capabilities that loading and attaching BPF programs takes.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +8,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 /// PROC_USER_INIT_INO of linux/proc_ns.h.
 pub(crate) const INITIAL_USER_NAMESPACE: u64 = 0xefff_fffd;
 
-/// Whether this process has the capabilities that loading and attaching take, where they count: in the initial user
+/// True if this process has the capabilities that loading and attaching take, where they count: in the initial user
 /// namespace.
 pub(crate) fn may_use_bpf() -> bool {
     let Ok(CapabilitySets { effective, .. }) = capabilities(None) else { return false };

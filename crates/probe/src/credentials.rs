@@ -29,7 +29,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Whether it acts for one user only: a set-user-ID program would record for its caller what its owner may see.
+    /// True if it acts for one user only: a set-user-ID program would record for its caller what its owner may see.
     #[must_use]
     pub fn is_one_user(&self) -> bool {
         let same = |ids: [u32; 3]| ids.iter().all(|id| *id == ids[0]);

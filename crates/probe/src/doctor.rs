@@ -118,7 +118,7 @@ fn privileges() -> Check {
     }
 }
 
-/// Only where there is something to say.
+/// Check of seccomp, only where there is something to say.
 fn seccomp() -> Option<Check> {
     forbids_bpf().then(|| {
         Check::bad(

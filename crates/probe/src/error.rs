@@ -1,4 +1,4 @@
-//! Why recording is not possible, and what the user can do about it.
+//! Errors of the eBPF source, with what the user can do about them.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use aya::programs::ProgramError;
 use crate::capable::may_use_bpf;
 use crate::seccomp::forbids_bpf;
 
-/// How to allow some users to record.
+/// Advice on how to allow some users to record.
 pub(crate) const ADVICE: &str = "let a group record what its members run, as root:\n\
     groupadd -r proctrace\n\
     install -g proctrace -m 0750 $(command -v proctrace) /usr/local/bin\n\
@@ -25,7 +25,7 @@ pub enum ProbeError {
         advice = ADVICE
     )]
     NotPermitted {
-        /// Which step.
+        /// The step that was refused.
         call: &'static str,
         /// The kernel's error.
         #[source]
@@ -39,7 +39,7 @@ pub enum ProbeError {
          or record from outside of it"
     )]
     Forbidden {
-        /// Which step.
+        /// The step that was refused.
         call: &'static str,
     },
     /// The programs were detached before the end.
@@ -70,9 +70,9 @@ pub enum ProbeError {
     /// A map or a program is not as expected.
     #[error("cannot set up the BPF {what}")]
     SetUp {
-        /// Which.
+        /// Name of the map or program.
         what: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -89,16 +89,17 @@ pub enum ProbeError {
     /// Something failed while recording.
     #[error("cannot {what}")]
     System {
-        /// What.
+        /// The step that failed, for "cannot …".
         what: &'static str,
-        /// Why.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
 }
 
 impl ProbeError {
-    /// That the kernel refuses a step; of those who otherwise could do it, that a seccomp filter does.
+    /// Error of a step that the kernel refuses, or that a seccomp filter refuses to those who
+    /// otherwise could do it.
     pub(crate) fn not_permitted(call: &'static str, source: io::Error) -> Self {
         match may_use_bpf() && forbids_bpf() {
             true => Self::Forbidden { call },

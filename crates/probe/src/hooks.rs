@@ -22,7 +22,7 @@ pub(crate) struct Event {
     needed: fn(Settings<'_>) -> Need,
 }
 
-/// Whether a recording requires an event.
+/// Necessity of an event for a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     Must,
@@ -165,13 +165,13 @@ pub(crate) const ADOPT_PROGRAM: &str = "on_adopt";
 pub(crate) struct Hooks {
     pub(crate) list: Vec<Hook>,
     pub(crate) links: Vec<OwnedFd>,
-    /// Those of classic tracepoints.
+    /// Descriptors of classic tracepoints.
     pub(crate) tracepoints: Vec<OwnedFd>,
     /// The links of the iterators, by program name.
     pub(crate) iterators: Vec<(&'static str, OwnedFd)>,
 }
 
-/// What keeps a hook attached.
+/// Handle that keeps a hook attached.
 #[derive(Debug)]
 pub(crate) enum Attached {
     Links(Vec<OwnedFd>),
@@ -268,7 +268,7 @@ impl Way {
         }
     }
 
-    /// Whether the options allow this hook.
+    /// True if the options allow this hook.
     fn is_wanted(&self, settings: Settings<'_>) -> bool {
         match (settings.ebpf.lookup_hook, self) {
             (LookupHook::Auto, _) => true,

@@ -12,7 +12,8 @@ use crate::error::ProbeError;
 /// JOB_NAME_WORDS of scope.bpf.h.
 const NAME_WORDS: usize = 4;
 
-/// How often directories are searched for that did not exist before: jobs in them are recorded from then on.
+/// Interval at which directories are searched for that did not exist before: jobs in them are recorded from
+/// then on.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// `struct job_names` of scope.bpf.h.

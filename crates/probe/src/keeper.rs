@@ -1,4 +1,4 @@
-//! Who keeps the programs of a recording attached.
+//! Keepers of the attached programs of a recording.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -7,7 +7,7 @@ use crate::detach;
 use crate::loaded::Attachments;
 use crate::program_info::{ProgramStatistics, program_statistics};
 
-/// Who keeps the programs of a recording attached: the recorder itself, or somebody who does it for a recorder that
+/// Keeper of the programs of a recording attached: the recorder itself, or somebody who does it for a recorder that
 /// must not have their descriptors.
 pub trait Keeper: Send {
     /// The kernel's statistics of each program, sorted by name.

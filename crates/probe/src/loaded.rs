@@ -20,9 +20,9 @@ pub const MAPS: [&str; 6] = ["lifecycle", "lookups", "waits", "counts", "orders"
 /// Descriptors of loaded and attached programs, and of what they write to.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What a recorder reads: with this alone, it can attach nothing.
+    /// Descriptors that a recorder reads: with this alone, it can attach nothing.
     pub readable: Readable,
-    /// What keeps the programs attached.
+    /// Descriptors that keep the programs attached.
     pub attached: Attachments,
     /// Maps that only the programs use, and that outlive a recording only if something refers to its programs.
     pub internal: Vec<OwnedFd>,
@@ -30,11 +30,11 @@ pub struct Loaded {
     pub parents: Option<OwnedFd>,
 }
 
-/// What a recorder needs of loaded programs. None of these descriptors gives access to anything but the records of
-/// this recording, and the iterators work in its recorder only.
+/// Descriptors that a recorder needs of loaded programs. None of these descriptors gives access to anything but
+/// the records of this recording, and the iterators work in its recorder only.
 #[derive(Debug)]
 pub struct Readable {
-    /// What the programs are attached to.
+    /// Hooks to which the programs are attached.
     pub hooks: Vec<Hook>,
     /// The maps of [`MAPS`].
     pub maps: [OwnedFd; MAPS.len()],
@@ -42,8 +42,9 @@ pub struct Readable {
     pub iterators: Vec<(String, OwnedFd)>,
 }
 
-/// What keeps programs attached: they are until all copies of these descriptors are closed. Whoever has one of a
-/// program can attach that program again, as often as it likes and without any rights (BPF_RAW_TRACEPOINT_OPEN).
+/// Descriptors that keep programs attached: they are until all copies of these descriptors are closed. Whoever
+/// has one of a program can attach that program again, as often as it likes and without any rights
+/// (BPF_RAW_TRACEPOINT_OPEN).
 #[derive(Debug, Default)]
 pub struct Attachments {
     /// The programs by name, for their statistics.

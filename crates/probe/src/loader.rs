@@ -173,7 +173,7 @@ pub(crate) struct KernelBtf {
     pub(crate) attachable: Btf,
 }
 
-/// What `object`, one of our compiled BPF objects, needs of it.
+/// The types of the kernel that `object`, one of our compiled BPF objects, needs.
 pub(crate) fn kernel_btf(object: &[u8]) -> Result<KernelBtf, ProbeError> {
     let no_btf = |error: io::Error| ProbeError::NoBtf(error.to_string());
     let mut file = File::open("/sys/kernel/btf/vmlinux").map_err(no_btf)?;
@@ -306,7 +306,7 @@ fn refuse_memory_in_namespace(wanted: &Options, namespace: u64) -> Result<(), Pr
     Ok(())
 }
 
-/// As the programs count: at least one, since 0 stands for none.
+/// Nanoseconds as the programs count: at least one, since 0 stands for none.
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1)
 }

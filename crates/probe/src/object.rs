@@ -27,7 +27,7 @@ use crate::task_iterator::TaskIterator;
 
 /// The programs, loaded and attached: a source of records.
 pub struct Probe {
-    /// What was attached.
+    /// Hooks that were attached.
     pub(crate) hooks: Vec<Hook>,
     /// Keeps it attached.
     pub(crate) keeper: Box<dyn Keeper>,
@@ -38,7 +38,7 @@ pub struct Probe {
     pub(crate) waits: Ring,
     pub(crate) maps: Maps,
     pub(crate) rights: Rights,
-    /// In a recording of many jobs, the cgroups that have jobs below them.
+    /// The cgroups, in a recording of many jobs, that have jobs below them.
     pub(crate) jobs: Option<JobCgroups>,
     pub(crate) options: EbpfOptions,
     /// The name of the backend.
@@ -240,8 +240,8 @@ pub(crate) fn kind_of_program(name: &str) -> Kind {
     }
 }
 
-/// Whether the requested processes exist and may be recorded, by a process that may record only what it may
-/// trace.
+/// Checks that the requested processes exist and may be recorded, by a process that may record only what it
+/// may trace.
 ///
 /// # Errors
 /// The one that does not, or may not.

@@ -2,7 +2,7 @@
 
 use proctrace_record::Options;
 
-/// How the programs record.
+/// Options of the programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EbpfOptions {
     /// The hook for failed look-ups.
@@ -11,7 +11,7 @@ pub struct EbpfOptions {
     pub empty_programs: bool,
     /// Bytes of each of the two ring buffers: a power of two, at least a page.
     pub ring_bytes: u32,
-    /// What to do when a ring buffer is nearly full.
+    /// Behaviour when a ring buffer is nearly full.
     pub on_full: OnFull,
 }
 
@@ -49,7 +49,7 @@ pub const ENV_NAMES_MAX: usize = 32;
 /// Maximum number of processes requested by pid.
 pub const PIDS_MAX: usize = 1024;
 
-/// What to do when a ring buffer is nearly full.
+/// Behaviour when a ring buffer is nearly full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFull {
     /// Records that do not fit are dropped and counted.

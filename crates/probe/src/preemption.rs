@@ -1,4 +1,4 @@
-//! Whether a BPF program can be preempted by another task's.
+//! Preemption of BPF programs: whether one can be interrupted by another task's.
 //!
 //! A trampoline disables migration, but not preemption. On a fully preemptible kernel a task can
 //! lose the CPU in the middle of a program; until it runs again, the kernel skips that program for
@@ -8,18 +8,18 @@
 
 use std::fs;
 
-/// When a task can be preempted while it is in the kernel.
+/// Preemption of tasks that are in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Anywhere.
     Full,
-    /// Where it has stayed in the kernel for a whole tick.
+    /// Only where it has stayed in the kernel for a whole tick.
     Lazy,
-    /// Where it allows it.
+    /// Only where it allows it.
     Voluntary,
 }
 
-/// Whether tasks can be preempted anywhere in the kernel.
+/// True if tasks can be preempted anywhere in the kernel.
 pub(crate) fn is_full() -> bool {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let release = rustix::system::uname();
@@ -42,7 +42,7 @@ fn acts_as_full(mode: Option<Mode>, slices_end_at_once: bool) -> bool {
     }
 }
 
-/// Whether the kernel may skip programs without counting that, so that a trace may lack tasks and not say so.
+/// True if the kernel may skip programs without counting that, so that a trace may lack tasks and not say so.
 ///
 /// Until 6.2, a program that looks for a task's state finds none while another one on that CPU, which was preempted,
 /// is in the middle of such a search (`bpf_task_storage_busy`). A pass over all tasks can be preempted there on a fully
@@ -51,7 +51,7 @@ pub(crate) fn skips_silently() -> bool {
     is_full() && !knows_function(b"bpf_task_storage_get_recur")
 }
 
-/// Whether the kernel's types have a name, which ends in NUL there.
+/// True if the kernel's types have a name, which ends in NUL there.
 fn knows_function(name: &[u8]) -> bool {
     let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
     let named = [b"\0", name, b"\0"].concat();
@@ -88,7 +88,7 @@ fn by_config(config: &str) -> Option<Mode> {
     (!config.is_empty()).then_some(mode)
 }
 
-/// For a kernel with dynamic preemption this does not reveal the mode.
+/// Mode by the version of the kernel; with dynamic preemption, this does not reveal the mode.
 fn by_version(version: &str) -> Option<Mode> {
     version.split_ascii_whitespace().find_map(|word| match word {
         "PREEMPT" | "PREEMPT_RT" => Some(Mode::Full),

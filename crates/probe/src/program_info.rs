@@ -10,7 +10,8 @@ use proctrace_trace::Program;
 /// counts runs, adds 20 to 40 ns to each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramStatistics {
-    /// What a trailer keeps of them. The kernel reports verified instructions since Linux 5.16.
+    /// The part of the statistics that a trailer keeps. The kernel reports verified instructions
+    /// since Linux 5.16.
     pub program: Program,
     /// Number of runs skipped by the kernel because it was already running on that CPU. Each is an
     /// event without a record. Always 0 before Linux 5.12.

@@ -1,5 +1,5 @@
-//! Which tasks the caller may record, and how capabilities are dropped once they are no longer
-//! needed.
+//! Rights of the caller: the tasks that it may record, and how capabilities are dropped once they
+//! are no longer needed.
 //!
 //! BPF programs see every task, whoever loaded them. So a recorder without CAP_SYS_PTRACE passes
 //! its user's ids to its programs, and they record only tasks that this user could trace: see
@@ -21,7 +21,7 @@ use crate::error::ProbeError;
 /// The rights of the recording user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rights {
-    /// Only tasks that the caller could trace are recorded.
+    /// True if only tasks that the caller could trace are recorded.
     pub(crate) restricted: bool,
     /// The real user id.
     pub(crate) uid: u32,
@@ -29,9 +29,9 @@ pub(crate) struct Rights {
     pub(crate) gid: u32,
     /// Bit mask of the caller's own permitted capabilities, without those of the recorder's file.
     pub(crate) capabilities: u64,
-    /// Whether the caller has CAP_SYS_PTRACE in effect in its user namespace.
+    /// True if the caller has CAP_SYS_PTRACE in effect in its user namespace.
     pub(crate) may_trace: bool,
-    /// Whether it has CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE there.
+    /// True if it has CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE there.
     pub(crate) may_read: bool,
     /// The address of its user namespace; 0: the initial one.
     pub(crate) user_ns: u64,
@@ -90,13 +90,13 @@ impl Rights {
         give_up(sets, self.needed(), works).map_err(failed)
     }
 
-    /// To read /proc of other users' processes, if they may be recorded.
+    /// Capabilities to read /proc of other users' processes, if they may be recorded.
     fn needed(self) -> CapabilitySet {
         if self.restricted { CapabilitySet::empty() } else { CapabilitySet::SYS_PTRACE }
     }
 
-    /// Whether the kernel allows the caller to read this process; a nonexistent process is reported
-    /// elsewhere.
+    /// Checks that the kernel allows the caller to read this process; a nonexistent process is
+    /// reported elsewhere.
     pub(crate) fn check(self, pid: u32) -> Result<(), ProbeError> {
         let looked = fs::read_link(format!("/proc/{pid}/exe"));
         let denied = looked.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
@@ -115,7 +115,7 @@ pub(crate) fn hidden(pids: &[u32], restricted: bool) -> Option<ProbeError> {
     (!hidden.is_empty()).then(|| ProbeError::NotYours(format!("process {}", hidden.join(", "))))
 }
 
-/// Whether this process exists and is not a zombie.
+/// True if this process exists and is not a zombie.
 fn is_there(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/status"))
         .is_ok_and(|status| !status.lines().any(|line| line.starts_with("State:\tZ")))
@@ -161,7 +161,7 @@ fn failed(source: io::Error) -> ProbeError {
 mod tests {
     use super::*;
 
-    /// In a separate thread: capabilities are per thread.
+    /// Capabilities in a separate thread: capabilities are per thread.
     fn in_a_thread(works: bool) -> CapabilitySets {
         let thread = std::thread::spawn(move || {
             let before = capabilities(None).unwrap();

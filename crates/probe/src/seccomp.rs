@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 
-/// Whether a seccomp filter forbids bpf(2) to this thread.
+/// True if a seccomp filter forbids bpf(2) to this thread.
 ///
 /// Asked with a command that does not exist, which the kernel itself answers with EINVAL, also to those who may not
 /// use BPF (since Linux 6.0, which a broker needs anyway).

@@ -1,4 +1,4 @@
-//! Who a process is, by the kernel's own records: its credentials and namespaces.
+//! Identity of a process, by the kernel's own records: its credentials and namespaces.
 //!
 //! A broker decides by these what a client may see. Most of it is in no file of /proc that a broker may read without
 //! rights over the client: two user namespaces of one user look alike in `uid_map`.
