@@ -1,4 +1,4 @@
-//! What depends on the architecture: numbers of system calls, and where registers are.
+//! Constants and registers of the architecture: numbers of system calls, and where registers are.
 
 use proctrace_wire::Call;
 
@@ -65,7 +65,7 @@ pub(crate) const AUDIT_ARCH: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 pub(crate) const AUDIT_ARCH: u32 = 0xc000_00b7;
 
-/// Whether the first argument of a system call is overwritten by its result.
+/// True if the first argument of a system call is overwritten by its result.
 pub(crate) const FIRST_ARGUMENT_IS_LOST: bool = cfg!(target_arch = "aarch64");
 
 /// Indices in `struct user_regs_struct` of sys/user.h.
@@ -76,9 +76,9 @@ mod at {
     pub(super) const RESULT: usize = 10;
     pub(super) const STACK: usize = 19;
     pub(super) const INSTRUCTION: usize = 16;
-    /// Where the number of a call to be made is: rax.
+    /// Index of the number of a call to be made: rax.
     pub(super) const CALL: usize = 10;
-    /// Of 32-bit words.
+    /// Index of the number, in 32-bit words.
     pub(super) const NUMBER_32: usize = 11;
     pub(super) const STACK_32: usize = 15;
 }
@@ -91,9 +91,9 @@ mod at {
     pub(super) const RESULT: usize = 0;
     pub(super) const STACK: usize = 31;
     pub(super) const INSTRUCTION: usize = 32;
-    /// Where the number of a call to be made is: x8.
+    /// Index of the number of a call to be made: x8.
     pub(super) const CALL: usize = 8;
-    /// Of 32-bit words.
+    /// Index of the number, in 32-bit words.
     pub(super) const NUMBER_32: usize = 7;
     pub(super) const STACK_32: usize = 13;
 }
@@ -116,7 +116,7 @@ const LEAST_64_BIT: usize = 200;
 pub(crate) struct Registers {
     words: [u64; 64],
     len: usize,
-    /// Of a 32-bit task.
+    /// True if they are those of a 32-bit task.
     pub(crate) compat: bool,
 }
 
@@ -139,12 +139,12 @@ impl Registers {
         sys::set_registers(tid, &self.words, self.len).is_ok()
     }
 
-    /// Of the next instruction.
+    /// Address of the next instruction.
     pub(crate) fn instruction(&self) -> u64 {
         self.words[at::INSTRUCTION]
     }
 
-    /// Of a task that makes this call, by the instruction at this address.
+    /// Registers of a task that makes this call, by the instruction at this address.
     pub(crate) fn calling(mut self, address: u64, call: libc::c_long, arguments: [u64; 3]) -> Self {
         self.words[at::INSTRUCTION] = address;
         self.forget_call();
@@ -155,14 +155,15 @@ impl Registers {
         self
     }
 
-    /// Of a task that has returned from a system call and makes it again. `first` is its first argument.
+    /// Registers of a task that has returned from a system call and makes it again. `first` is its first
+    /// argument.
     pub(crate) fn again(self, first: u64) -> Self {
         let before = self.instruction().wrapping_sub(CALL_INSTRUCTION.len() as u64);
         self.calling(before, self.number(), [first, self.argument(1), self.argument(2)])
     }
 
-    /// Of a task that was interrupted in a system call, so that it makes it again, as the kernel would have it do without
-    /// the interruption. On aarch64, the kernel has prepared that before it lets a tracer look.
+    /// Registers of a task that was interrupted in a system call, so that it makes it again, as the kernel would have it
+    /// do without the interruption. On aarch64, the kernel has prepared that before it lets a tracer look.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn uninterrupted(mut self) -> Self {
         /// ERESTARTSYS, ERESTARTNOINTR and ERESTARTNOHAND of include/linux/errno.h; no program sees them.
@@ -187,7 +188,7 @@ impl Registers {
         self
     }
 
-    /// So that the kernel does not take what is made of these registers for the end of a call that it may repeat.
+    /// Prevents the kernel from taking what is made of these registers for the end of a call that it may repeat.
     fn forget_call(&mut self) {
         if at::NUMBER != at::CALL {
             self.words[at::NUMBER] = u64::MAX;
@@ -220,13 +221,13 @@ impl Registers {
         number.cast_signed()
     }
 
-    /// Which call looks a path up.
+    /// Call that looks a path up.
     pub(crate) fn lookup(&self) -> Option<Call> {
         let number = self.number();
         (!self.compat).then(|| find(LOOKUPS, number))?
     }
 
-    /// Which call creates a task.
+    /// Call that creates a task.
     pub(crate) fn birth(&self) -> Call {
         let known = if self.compat { BIRTHS_32 } else { BIRTHS };
         find(known, self.number()).unwrap_or(Call::Unknown)

@@ -1,4 +1,4 @@
-//! Why recording by ptrace is not possible.
+//! Errors of the ptrace source.
 
 use std::io;
 
@@ -25,9 +25,9 @@ pub enum PtraceError {
     /// Something failed.
     #[error("cannot {what}")]
     System {
-        /// What.
+        /// The step that failed, for "cannot …".
         what: &'static str,
-        /// Why.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },

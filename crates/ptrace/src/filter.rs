@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// What the kernel would do: the instructions used above, on the words of a seccomp_data.
+    /// Verdict of the kernel: the instructions used above, on the words of a seccomp_data.
     fn verdict(filter: &[sock_filter], data: [u32; 5]) -> u32 {
         let (mut at, mut accumulator) = (0, 0);
         loop {

@@ -1,11 +1,11 @@
 //! The options specific to the ptrace source.
 
-/// How records get from the tracer to the recorder.
+/// Options of the ptrace source: how records get from the tracer to the recorder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PtraceOptions {
     /// Bytes of each of the two buffers; rounded up to a power of two, at least 1 MiB.
     pub ring_bytes: u32,
-    /// Whether the payload waits while a buffer is full; otherwise records that do not fit are
+    /// True if the payload waits while a buffer is full; otherwise records that do not fit are
     /// dropped and counted.
     pub block_when_full: bool,
 }

@@ -1,4 +1,4 @@
-//! What the tracer knows of a task and of a process.
+//! State of a task and of a process in the tracer.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::sys::Tid;
 pub(crate) struct Task {
     /// Its number in the recording.
     pub(crate) serial: u32,
-    /// That of its process.
+    /// Serial of its process.
     pub(crate) process: u32,
     pub(crate) tgid: Tid,
     pub(crate) born_ns: u64,
@@ -22,19 +22,19 @@ pub(crate) struct Task {
     pub(crate) execs_failed: u32,
     /// The first argument of its system call, where the result overwrites it.
     pub(crate) first_argument: u64,
-    /// Where the flags of its clone3(2) are, and what they were, while they are changed.
+    /// Address of the flags of its clone3(2), and their value, while they are changed.
     pub(crate) flags_taken: Option<(u64, u64)>,
-    /// Once it has begun to end.
+    /// Data of its end, once it has begun to end.
     pub(crate) leaving: Option<Leaving>,
 }
 
-/// What is known of a task that has begun to end, and can be read only then.
+/// Data of a task that has begun to end, and can be read only then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Leaving {
     pub(crate) time_ns: u64,
     /// None if the process has always had one task and no children: its status is known when it is reaped.
     pub(crate) status: Option<u32>,
-    /// For a leader, which another thread may replace, so that its end is never reported.
+    /// Usage of a leader, which another thread may replace, so that its end is never reported.
     pub(crate) usage: Option<Usage>,
     pub(crate) io: Option<Io>,
     /// Times that it had left its CPU by itself until then; known of the last task of a process.
@@ -49,7 +49,7 @@ pub(crate) struct Process {
     pub(crate) parent_tgid: Tid,
     /// Traced tasks.
     pub(crate) tasks: u32,
-    /// Of these, those which have not begun to end.
+    /// Number of these that have not begun to end.
     pub(crate) staying: u32,
     /// The task that was the last to begin: its record describes the end of the process.
     pub(crate) last: u32,
@@ -58,28 +58,28 @@ pub(crate) struct Process {
     /// CPU time of the tasks that have ended.
     pub(crate) ended_run_ns: u64,
     pub(crate) peak_rss_pages: u64,
-    /// Whether it has ever called exec.
+    /// True if it has ever called exec.
     pub(crate) has_executed: bool,
-    /// Whether it has had children.
+    /// True if it has had children.
     pub(crate) has_forked: bool,
-    /// Whether another thread has replaced its leader by an exec, so that not all CPU time of that is known.
+    /// True if another thread has replaced its leader by an exec, so that not all CPU time of that is known.
     pub(crate) has_replaced: bool,
-    /// Whether it has had threads.
+    /// True if it has had threads.
     pub(crate) has_threads: bool,
-    /// Whether it is in another pid namespace than the tracer.
+    /// True if it is in another pid namespace than the tracer.
     pub(crate) is_nested: bool,
-    /// Where its paths lead, as recorded for it or for an ancestor.
+    /// The place to which its paths lead, as recorded for it or for an ancestor.
     pub(crate) place: Option<Rc<Place>>,
     /// Its working directory at the last exec of it or of an ancestor.
     pub(crate) directory: Option<Rc<[u8]>>,
-    /// Those of its first task.
+    /// Files of its first task.
     pub(crate) files: Files,
 }
 
 /// A mount namespace and a root in it.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// As in /proc/PID/ns/mnt: "mnt:[4026531841]".
+    /// Name of the mount namespace, as in /proc/PID/ns/mnt: "mnt:[4026531841]".
     pub(crate) namespace: Vec<u8>,
     pub(crate) root: Vec<u8>,
     /// None if it cannot be asked for.
@@ -87,7 +87,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether it has the same name.
+    /// True if it has the same name.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         self.namespace == other.namespace && self.root == other.root
     }
@@ -100,7 +100,7 @@ impl Place {
 }
 
 impl Process {
-    /// Whether it is its first task and nothing else, so that what the kernel counts for one is that of the
+    /// True if it is its first task and nothing else, so that what the kernel counts for one is that of the
     /// other, without children.
     pub(crate) fn has_one_task(&self) -> bool {
         !self.has_threads && !self.has_forked

@@ -1,4 +1,4 @@
-//! What /proc says about a task: proc_pid_stat(5), proc_pid_status(5), proc_pid_schedstat and proc_pid_io(5).
+//! Files of /proc about a task: proc_pid_stat(5), proc_pid_status(5), proc_pid_schedstat and proc_pid_io(5).
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,11 +15,11 @@ pub(crate) struct Usage {
     pub(crate) comm: [u8; 16],
     /// The letter of its state.
     pub(crate) state: u8,
-    /// Of its real parent; 0 if that is outside of this pid namespace.
+    /// Process of its real parent; 0 if that is outside of this pid namespace.
     pub(crate) parent_tgid: i32,
     pub(crate) run_ns: u64,
     pub(crate) run_delay_ns: u64,
-    /// In whole clock ticks, or as the kernel divides the sum by them.
+    /// User time in whole clock ticks, or as the kernel divides the sum by them.
     pub(crate) utime_ns: u64,
     pub(crate) stime_ns: u64,
     pub(crate) minflt: u64,
@@ -45,7 +45,7 @@ impl Io {
         Self::read(&format!("/proc/{tgid}/task/{tid}/io"))
     }
 
-    /// That of all tasks of a process and of the children that it has waited for. For a process with one task
+    /// Sum of all tasks of a process and of the children that it has waited for. For a process with one task
     /// and no children this is the same, and the kernel need not create the two directories in between.
     pub(crate) fn of_process(tgid: Tid) -> Option<Self> {
         Self::read(&format!("/proc/{tgid}/io"))
@@ -138,13 +138,13 @@ fn schedule_of(text: &[u8]) -> Option<(u64, u64)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Whether a task is on a CPU, so that its CPU time is not final even if it has ended. None if that may not be
+/// True if a task is on a CPU, so that its CPU time is not final even if it has ended. None if that may not be
 /// read.
 pub(crate) fn is_on_cpu(tid: Tid) -> Option<bool> {
     Some(read(&format!("/proc/{tid}/syscall"), &mut [0; 32])?.starts_with(b"running"))
 }
 
-/// What the status of a task says at its end.
+/// Fields of the status of a task at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LastStatus {
     pub(crate) peak_rss_pages: u64,
@@ -287,12 +287,12 @@ impl Files {
     }
 }
 
-/// Where a task belongs, according to its status.
+/// Ids of a task's process and parent, according to its status.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kin {
     pub(crate) tgid: Tid,
     pub(crate) parent_tgid: Tid,
-    /// In its own pid namespace.
+    /// Pid in its own pid namespace.
     pub(crate) tgid_ns: Tid,
     pub(crate) tid_ns: Tid,
 }
@@ -316,7 +316,7 @@ pub(crate) fn filters(tid: Tid) -> Option<u64> {
     number_after(read(&format!("/proc/{tid}/status"), &mut buffer)?, b"\nSeccomp_filters:")
 }
 
-/// Where the vDSO of a task begins and ends.
+/// Begin and end of the vDSO of a task.
 pub(crate) fn vdso(tid: Tid) -> Option<(u64, u64)> {
     let maps = std::fs::read(format!("/proc/{tid}/maps")).ok()?;
     let mut lines = maps.split(|byte| *byte == b'\n');

@@ -14,7 +14,7 @@ use crate::sys::Tid;
 /// The tasks that are alive as far as the recorder has read.
 #[derive(Debug, Default)]
 pub(crate) struct Alive {
-    /// By serial.
+    /// Tasks by serial.
     tasks: BTreeMap<u32, Sampled>,
 }
 

@@ -27,13 +27,13 @@ struct Positions {
     read: AtomicU64,
 }
 
-/// What precedes the rings. All zeros is its first state.
+/// Counters and flags that precede the rings. All zeros is its first state.
 #[repr(C)]
 pub(crate) struct Board {
     rings: [Positions; STREAMS.len()],
     /// Traced tasks so far.
     pub(crate) born: AtomicU64,
-    /// Of these, ended or let go.
+    /// Number of these that have ended or were let go.
     pub(crate) ended: AtomicU64,
     /// Lost records by kind.
     lost: [AtomicU64; Kind::ALL.len() + 1],
@@ -51,7 +51,7 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// Whether no more records will be written.
+    /// True if no more records will be written.
     pub(crate) fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire) != 0
     }

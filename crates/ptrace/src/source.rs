@@ -25,7 +25,7 @@ use crate::sampling::Alive;
 use crate::shared::Shared;
 use crate::tracer::{Settings, spawn};
 
-/// How long the tracer may take to end, in steps.
+/// Maximum number of steps for the tracer to end.
 const END_TRIES: u32 = 2000;
 const END_PAUSE: Duration = Duration::from_millis(1);
 
@@ -67,7 +67,7 @@ impl Traced {
         Ok(Self { shared, settings, tracer, is_running: true, orders, bell, alive })
     }
 
-    /// Whether the command has no_new_privs (see prctl(2)).
+    /// True if the command has no_new_privs (see prctl(2)).
     pub fn stops_at_lookups(&self) -> bool {
         self.settings.filtered
     }
@@ -114,7 +114,7 @@ impl Drop for Traced {
     }
 }
 
-/// Whether these options can be honoured.
+/// Fails unless these options can be honoured.
 fn supports(wanted: &Options) -> Result<(), PtraceError> {
     match wanted.scope {
         Scope::Launched if wanted.cgroup.is_none() => Ok(()),

@@ -49,7 +49,7 @@ pub(crate) fn seize(tid: Tid, options: i32) -> io::Result<()> {
     unsafe { ptrace(PTRACE_SEIZE, tid, 0, options as usize) }
 }
 
-/// How a stopped task goes on.
+/// Way in which a stopped task goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Go {
     /// Until the next event.
@@ -111,7 +111,7 @@ pub(crate) fn take_descriptor(tgid: Tid, descriptor: i32) -> io::Result<OwnedFd>
     owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0) })
 }
 
-/// Whether this process may open so many more files.
+/// True if this process may open so many more files.
 pub(crate) fn has_room_for(descriptors: usize) -> bool {
     // SAFETY: duplicates a descriptor that is there, if any is, and opens nothing.
     let more = || unsafe { libc::fcntl(0, libc::F_DUPFD_CLOEXEC, 0) };
@@ -128,7 +128,7 @@ pub(crate) fn has_room_for(descriptors: usize) -> bool {
     true
 }
 
-/// What comes with an event: the new task, the old thread id, the exit status.
+/// Data that comes with an event: the new task, the old thread id, the exit status.
 pub(crate) fn event_message(tid: Tid) -> io::Result<u64> {
     let mut message: libc::c_ulong = 0;
     // SAFETY: the kernel writes an unsigned long to this address.
@@ -206,7 +206,7 @@ pub(crate) fn read_string(tid: Tid, address: u64, into: &mut [u8]) -> Option<usi
     Some(at)
 }
 
-/// What a task has reported.
+/// Report of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Report {
     /// It is stopped, with this code: signal | event << 8.
@@ -224,7 +224,7 @@ pub(crate) fn wait_for_report(block: bool) -> io::Result<Report> {
     wait((libc::P_ALL, 0), if block { flags } else { flags | libc::WNOHANG })
 }
 
-/// Whether a task has been killed in the stop with this code, and has stopped again at its end.
+/// True if a task has been killed in the stop with this code, and has stopped again at its end.
 pub(crate) fn has_moved_on(tid: Tid, code: i32) -> bool {
     let flags = libc::WSTOPPED | libc::WNOWAIT | libc::WNOHANG | libc::__WALL;
     match wait((libc::P_PID, tid.cast_unsigned()), flags) {
@@ -250,8 +250,8 @@ fn wait(whom: (libc::idtype_t, libc::id_t), flags: libc::c_int) -> io::Result<Re
     })
 }
 
-/// What the tasks of a process, and the children that it has waited for, have used. Unlike the files of /proc,
-/// it takes only a microsecond.
+/// Usage of the tasks of a process and of the children that it has waited for. Unlike the files of /proc, it
+/// takes only a microsecond.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ProcessUsage {
     /// The kernel's sums of both are exact, rounded down to whole microseconds.

@@ -18,19 +18,19 @@ const CLONE_THREAD: u64 = libc::CLONE_THREAD as u64;
 const CLONE_NEWPID: u64 = libc::CLONE_NEWPID as u64;
 const CLONE_PARENT: u64 = libc::CLONE_PARENT as u64;
 
-/// How a task was created.
+/// Way in which a task was created.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     call: Call,
     /// CLONE_* without the exit signal.
     flags: u64,
     exit_signal: i16,
-    /// Whether the new task may be in another pid namespace than its creator.
+    /// True if the new task may be in another pid namespace than its creator.
     may_be_elsewhere: bool,
 }
 
 impl Way {
-    /// From the registers of the forker, which is still in the call.
+    /// Way of a creation, from the registers of the forker, which is still in the call.
     fn of(forker: Tid, event: i32) -> Self {
         let sigchld = libc::SIGCHLD as u64;
         let of_event = match event {
@@ -193,7 +193,7 @@ impl Tracer<'_> {
         self.with_files += u64::from(process.files.are_open());
     }
 
-    /// Whether unshare(2) or setns(2) may have changed the namespace of the children of a stopped task. Asking
+    /// True if unshare(2) or setns(2) may have changed the namespace of the children of a stopped task. Asking
     /// their creator is cheaper than asking each child, whose directory in /proc the kernel would have to create.
     fn sends_children_elsewhere(&self, forker: Tid) -> bool {
         let Some(task) = self.tasks.get(&forker) else { return true };
@@ -206,7 +206,7 @@ impl Tracer<'_> {
         process.is_nested || namespace() != self.own_pid_namespace
     }
 
-    /// Whether the pid namespace of a task is not that of the tracer, as far as it may be read.
+    /// True if the pid namespace of a task is not that of the tracer, as far as it may be read.
     fn is_elsewhere(&self, tid: Tid) -> bool {
         let its = procfs::link(tid, "ns/pid");
         its.zip(self.own_pid_namespace.as_ref()).is_some_and(|(its, own)| its != *own)

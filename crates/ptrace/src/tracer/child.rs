@@ -120,7 +120,7 @@ fn trace(shared: &Shared, settings: &Settings, orders: RawFd, bell: RawFd, recor
 
 /// The number of processes of which files may be open at a time; of others, they are opened when they are read.
 fn with_files_max() -> u64 {
-    /// What else the tracer has open, and more.
+    /// Number of other files that the tracer has open, and more.
     const OTHERS: u64 = 32;
     /// The kernel keeps about a kilobyte for each file.
     const PROCESSES: u64 = 1024;

@@ -17,8 +17,8 @@ use crate::procfs::{self, Io, Usage};
 use crate::records::{assemble, head};
 use crate::sys::{self, Tid};
 
-/// How often to look whether an ended task has left its CPU, which takes a few microseconds; on a busy
-/// machine it may first have to get it again.
+/// Number of times to look whether an ended task has left its CPU, which takes a few microseconds; on
+/// a busy machine it may first have to get it again.
 const LOOKS: u32 = 4000;
 /// After this number, the tracer sleeps between two looks.
 const LOOKS_AWAKE: u32 = 10;

@@ -222,14 +222,15 @@ impl Tracer<'_> {
     }
 }
 
-/// What the kernel shows of a program that has not run yet, and may be different as soon as it has.
+/// Data that the kernel shows of a program that has not run yet, and may be different as soon as it
+/// has.
 struct Seen {
     exe: Vec<u8>,
     directory: Vec<u8>,
     /// None if it may not be read.
     place: Option<Rc<Place>>,
     is_script: bool,
-    /// If the path that was executed does not tell it.
+    /// Name of the task, if the path that was executed does not tell it.
     comm: Option<[u8; 16]>,
 }
 
@@ -257,7 +258,7 @@ impl Seen {
     }
 }
 
-/// Whether a script was executed: its arguments are the interpreter, at most one option, the script and its own
+/// True if a script was executed: its arguments are the interpreter, at most one option, the script and its own
 /// arguments. If the script's interpreter is a script, that comes in between.
 fn is_script(tid: Tid, given: &Given<'_>) -> bool {
     let mut arguments = given.arguments.split(|byte| *byte == 0).skip(1);

@@ -31,7 +31,8 @@ const UNINTERRUPTED: u64 = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 #[derive(Debug)]
 pub(super) struct LettingGo {
     step: Step,
-    /// Who has asked for it and waits at the return of ptrace(2), with the registers to ask again.
+    /// The task that has asked for it and waits at the return of ptrace(2), with the registers to
+    /// ask again.
     asked_by: Option<(Tid, Registers)>,
 }
 
@@ -46,15 +47,15 @@ enum Step {
 #[derive(Debug)]
 struct Made {
     call: Call,
-    /// Whether it has entered the call.
+    /// True if it has entered the call.
     is_in: bool,
     /// The address of an instruction that makes a call.
     instruction: u64,
-    /// What it gets back.
+    /// Signal mask that it gets back.
     mask: u64,
-    /// At first, and if it cannot be let go.
+    /// Registers at first, to be set again if it cannot be let go.
     before: Registers,
-    /// If it is let go.
+    /// Registers to set if it is let go.
     then: Registers,
 }
 
@@ -133,7 +134,7 @@ impl Tracer<'_> {
         sys::resume(asks, Go::On, 0);
     }
 
-    /// Whether a task has only our filter, and gives us its descriptors. A filter of its own may forbid seccomp(2), or
+    /// True if a task has only our filter, and gives us its descriptors. A filter of its own may forbid seccomp(2), or
     /// have a listener, of which there is one.
     fn can_let_go(&self, tid: Tid) -> bool {
         let Some(task) = self.tasks.get(&tid) else { return false };
@@ -269,7 +270,7 @@ impl Tracer<'_> {
     }
 }
 
-/// Whether a program is known to trace others. Without a filter, as with `--misses none`, it is not seen that it is
+/// True if a program is known to trace others. Without a filter, as with `--misses none`, it is not seen that it is
 /// refused, so it is let go at its exec, with all that it starts.
 pub(super) fn is_known_to_trace(exe: &[u8]) -> bool {
     const NAMES: [&[u8]; 8] =
@@ -277,7 +278,7 @@ pub(super) fn is_known_to_trace(exe: &[u8]) -> bool {
     NAMES.contains(&exe.rsplit(|byte| *byte == b'/').next().unwrap_or_default())
 }
 
-/// Whether the kernel knows the flag: it looks at flags before it looks at the program.
+/// True if the kernel knows the flag: it looks at flags before it looks at the program.
 fn knows_flag() -> bool {
     let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | UNINTERRUPTED;
     let none = std::ptr::null::<libc::sock_fprog>();

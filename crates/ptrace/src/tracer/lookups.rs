@@ -31,7 +31,7 @@ const CREAT_FLAGS: u32 = 0o1101;
 /// Numbers of look-ups that have been recorded in full.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// By their hashes.
+    /// Numbers by hash of the path.
     known: HashMap<u64, u32>,
     seed: RandomState,
     last: u32,

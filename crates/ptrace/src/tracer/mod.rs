@@ -48,7 +48,7 @@ const FULL_POLL: Duration = Duration::from_micros(500);
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) wanted: Options,
-    /// Whether the payload has a seccomp filter, which needs a tracer until its end.
+    /// True if the payload has a seccomp filter, which needs a tracer until its end.
     pub(crate) filtered: bool,
     pub(crate) block_when_full: bool,
 }
@@ -67,13 +67,13 @@ struct Tracer<'a> {
     bell: child::Bell,
     recorder: Tid,
     tasks: HashMap<Tid, Task>,
-    /// By serial.
+    /// Processes by serial.
     processes: HashMap<u32, Process>,
     /// Tasks that have reported their first stop before their parents have reported them.
     early: Vec<(Tid, Instant)>,
     /// Tasks that have ended before their parents have reported them.
     settled: Vec<Tid>,
-    /// Of the tracer itself, as in /proc/PID/ns/pid.
+    /// Pid namespace of the tracer itself, as in /proc/PID/ns/pid.
     own_pid_namespace: Option<Vec<u8>>,
     /// Tasks that another tracer is to have.
     letting_go: HashMap<Tid, LettingGo>,
@@ -81,7 +81,7 @@ struct Tracer<'a> {
     listeners: Vec<JoinHandle<()>>,
     environments: Environments,
     numbers: Numbers,
-    /// Whether it has not been refused yet to ask whether an ended task is on a CPU.
+    /// True if it has not been refused yet to ask whether an ended task is on a CPU.
     may_see_ended: bool,
     /// Number of processes of which files are open, and how many there may be.
     with_files: u64,
@@ -122,7 +122,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Whether the tracer can end because nobody needs its records.
+    /// True if the tracer can end because nobody needs its records.
     fn must_stop(&mut self) -> bool {
         let told = self.shared.board().stop.load(Ordering::Acquire) != 0;
         // SAFETY: takes and changes nothing.
@@ -210,7 +210,7 @@ impl Tracer<'_> {
         true
     }
 
-    /// Whether nobody will empty a full ring.
+    /// True if nobody will empty a full ring.
     fn must_stop_waiting(&self) -> bool {
         // SAFETY: takes and changes nothing.
         let orphaned = unsafe { libc::getppid() } != self.recorder;

@@ -18,14 +18,14 @@ const FIRST_READ: usize = 32 << 10;
 /// The kernel allows no more arguments and environment than this: 6 MiB, and pointers to them.
 const MOST: usize = 16 << 20;
 
-/// What a new program was given.
+/// Arguments and environment that a new program was given.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Given<'a> {
     pub(super) argc: u32,
     /// Each with its NUL.
     pub(super) arguments: &'a [u8],
     pub(super) environment: &'a [u8],
-    /// As given to execve(2).
+    /// Path as given to execve(2).
     pub(super) path: &'a [u8],
     /// AT_SECURE
     pub(super) is_secure: bool,
@@ -45,7 +45,8 @@ pub(super) fn read(tid: Tid, registers: &Registers, buffer: &mut Vec<u8>) -> usi
 }
 
 impl<'a> Given<'a> {
-    /// From the bytes above the stack pointer `base`; None if they are not what the kernel writes.
+    /// Arguments and environment from the bytes above the stack pointer `base`; None if they are
+    /// not what the kernel writes.
     pub(super) fn parse(stack: &'a [u8], base: u64, compat: bool) -> Option<Self> {
         let width = if compat { 4 } else { 8 };
         let mut words = stack.chunks_exact(width).map(|word| {
