@@ -74,7 +74,7 @@ impl Drop for OwnCgroup {
     }
 }
 
-/// Where the root of cgroup v2 is mounted.
+/// Directory on which the root of cgroup v2 is mounted.
 ///
 /// # Errors
 /// When it is not, or cannot be found out.

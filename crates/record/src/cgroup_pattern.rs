@@ -1,4 +1,4 @@
-//! Which cgroups of a node are jobs: patterns of their paths.
+//! The cgroups of a node that are jobs: patterns of their paths.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -51,7 +51,7 @@ pub struct CgroupDirectory {
     pub id: u64,
 }
 
-/// Why a pattern is none.
+/// Errors of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PatternError {
     /// There is no component.
@@ -108,12 +108,12 @@ impl CgroupPattern {
             .collect()
     }
 
-    /// Whether a cgroup of this name, in one of these directories, is a job.
+    /// True if a cgroup of this name, in one of these directories, is a job.
     pub fn names(&self, name: &[u8]) -> bool {
         matches(self.name.as_bytes(), name) && !name.starts_with(MONITORS)
     }
 
-    /// How all these names begin.
+    /// Beginning of all these names.
     pub fn beginning(&self) -> &str {
         self.name.split('*').next().unwrap_or_default()
     }
@@ -129,7 +129,7 @@ fn below(path: &Path, pattern: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a name is what a pattern stands for. Takes at most pattern x name steps.
+/// True if a name is what a pattern stands for. Takes at most pattern x name steps.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut in_name) = (0, 0);
     // The last `*`, and what it stands for at the moment.

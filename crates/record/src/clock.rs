@@ -10,8 +10,8 @@ pub fn boot_ns() -> u64 {
     now_ns(ClockId::Boottime).saturating_add_signed(boot_offset_ns().saturating_neg())
 }
 
-/// How much later CLOCK_BOOTTIME is for this process than in the initial time namespace. A process has one namespace for
-/// all its life: time_namespaces(7).
+/// Difference by which CLOCK_BOOTTIME is later for this process than in the initial time namespace. A process has one
+/// namespace for all its life: time_namespaces(7).
 pub(crate) fn boot_offset_ns() -> i64 {
     static OFFSET_NS: OnceLock<i64> = OnceLock::new();
     *OFFSET_NS.get_or_init(|| {

@@ -99,7 +99,7 @@ fn c_string(mut bytes: Vec<u8>) -> CString {
     CString::new(bytes).expect("there is no NUL left")
 }
 
-/// Why no program can be executed.
+/// Errors of resolving a command.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
     /// No such file, neither directly nor on the search path.
@@ -111,9 +111,9 @@ pub enum ResolveError {
     /// The file exists, but cannot be executed.
     #[error("{path}: {source}")]
     NotExecutable {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proctrace_wire::{Frame, Kind, Record};
 
-/// How many records of each kind were received.
+/// Numbers of records received, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     records: [u64; Kind::ALL.len()],

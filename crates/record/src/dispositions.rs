@@ -1,4 +1,4 @@
-//! Which signals the recorder was started with as ignored: the command gets them back like that.
+//! Signals that the recorder was started with as ignored: the command gets them back like that.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::Signal;
 
-/// Whether SIGPIPE was ignored when this program was started. Rust's runtime ignores it before `main`, so that only what
+/// True if SIGPIPE was ignored when this program was started. Rust's runtime ignores it before `main`, so that only what
 /// runs earlier can find out. Written once, before there are other threads.
 static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
@@ -19,7 +19,7 @@ extern "C" fn note_pipe() {
     PIPE_WAS_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
 }
 
-/// Whether this process ignores a signal.
+/// True if this process ignores a signal.
 pub(crate) fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: without a new action, sigaction(2) only writes the present one to a struct that outlives the call.
@@ -37,7 +37,8 @@ pub(crate) struct Dispositions {
 }
 
 impl Dispositions {
-    /// Those with which this process was started; it must still have them, except that of SIGPIPE.
+    /// Dispositions with which this process was started; it must still have them, except that of
+    /// SIGPIPE.
     pub(crate) fn at_start() -> Self {
         Self {
             ignores_pipe: PIPE_WAS_IGNORED.load(Ordering::Relaxed),

@@ -1,10 +1,10 @@
-//! Why a recording failed.
+//! Errors of recording.
 
 use std::io;
 
 use crate::source::SourceError;
 
-/// What can go wrong while recording.
+/// Errors of recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The processes to be recorded ended before the recording began.
@@ -19,18 +19,18 @@ pub enum RecordError {
     /// The command could not be executed.
     #[error("cannot execute {program}")]
     Exec {
-        /// Which file.
+        /// The program that was to be executed.
         program: String,
-        /// Why.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
     /// Something failed while recording.
     #[error("cannot {what}")]
     System {
-        /// What.
+        /// The step that failed, for "cannot …".
         what: &'static str,
-        /// Why.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },

@@ -31,7 +31,7 @@ const UNFINISHED_PAUSE: Duration = Duration::from_millis(1);
 pub struct Finished {
     /// Counts of the records received.
     pub counts: Counts,
-    /// Why it ended.
+    /// The reason it ended.
     pub ended: Ended,
     /// CLOCK_BOOTTIME at its end.
     pub ended_ns: u64,
@@ -47,13 +47,13 @@ pub struct Finished {
     pub programs: Vec<Program>,
     /// The kernel's accounting of the recording's own cgroup, if it had one.
     pub cgroup: Option<CgroupUsage>,
-    /// What all CPUs of the machine did meanwhile; None if that is not known.
+    /// Work of all CPUs of the machine meanwhile; None if that is not known.
     pub machine: Option<MachineUse>,
     /// User and system time in nanoseconds of other processes of the source.
     pub helper_cpu_ns: (u64, u64),
     /// Waits of tasks for the recorder.
     pub held_up: Option<HeldUp>,
-    /// What the source has kept the command from doing, a sentence each.
+    /// Actions from which the source has kept the command, a sentence each.
     pub restraints: Vec<String>,
     /// The error after which records were no longer stored, if any.
     pub sink_error: Option<io::Error>,
@@ -68,7 +68,7 @@ pub struct Alive {
     pub state: char,
     /// Its serial in the recording.
     pub serial: u32,
-    /// What it is.
+    /// Origin of the process.
     pub origin: Origin,
 }
 

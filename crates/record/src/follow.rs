@@ -105,7 +105,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Why the recording is over, if it is.
+    /// The reason the recording is over, if it is.
     fn has_ended(&mut self, now: Instant) -> Option<Ended> {
         let command_exited = self.payload.is_some();
         let others_only = self.root.is_none() && !self.is_open();

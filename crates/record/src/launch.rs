@@ -11,7 +11,7 @@ use crate::command::{Command, Identity};
 use crate::signals::Before;
 use crate::source::{Preparation, SourceError};
 
-/// Why a command did not start.
+/// Errors of starting a command.
 #[derive(Debug)]
 pub(crate) enum LaunchError {
     /// No pipe or process could be created.
@@ -24,7 +24,7 @@ pub(crate) enum LaunchError {
 
 /// A process that does nothing before it is seized.
 pub(crate) struct Held<'a> {
-    /// What it does to itself.
+    /// Actions that it takes on itself.
     pub(crate) preparation: &'a Preparation,
     /// Seizes it.
     pub(crate) seize: &'a mut dyn FnMut(Pid) -> Result<(), SourceError>,
@@ -208,7 +208,7 @@ fn install(filter: &[libc::sock_filter]) -> Result<(), i32> {
     if done { Ok(()) } else { Err(errno()) }
 }
 
-/// From linux/sched.h; libc defines it as an int, which it does not fit.
+/// Flag from linux/sched.h; libc defines it as an int, which it does not fit.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// fork(2), with the child created in the cgroup of this directory, so that the kernel accounts for

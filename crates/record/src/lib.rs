@@ -1,4 +1,4 @@
-//! What every source of records shares: launching a command, following it, and ending.
+//! Code shared by all sources of records: launching a command, following it, and ending.
 //!
 //! A [`Source`] says how records come to be; [`record`] does everything else. This example plays no
 //! records at all, so it needs no privileges:

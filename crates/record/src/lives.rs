@@ -1,4 +1,4 @@
-//! Who is alive, since when and as what: what is said about processes that are left behind.
+//! Live processes, their births and origins: what is said about processes that are left behind.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const LINE_BYTES_MAX: usize = 200;
 /// Marks that are kept, as in the analysis.
 const MARKS_MAX: usize = 10_000;
 
-/// What is known of a process by its birth.
+/// Data of a process from its birth.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Its command line, or that of its forker if it executed nothing itself; None if it is not known.
@@ -28,9 +28,9 @@ pub enum Phase {
     /// There are no marks, or the birth is not known.
     #[default]
     Unknown,
-    /// That before the first mark.
+    /// The phase before the first mark.
     BeforeMarks,
-    /// That of the mark of this text.
+    /// The phase of the mark of this text.
     Of(String),
 }
 
@@ -41,7 +41,7 @@ pub struct Straggler {
     pub pid: i32,
     /// CLOCK_BOOTTIME at its end.
     pub ended_ns: u64,
-    /// What it was.
+    /// Origin of the process.
     pub origin: Origin,
 }
 
@@ -55,7 +55,7 @@ struct Life {
 /// The processes that are alive by the records so far, and the marks.
 #[derive(Debug, Default)]
 pub(crate) struct Lives {
-    /// By serial.
+    /// Live processes by serial.
     alive: HashMap<u32, Life>,
     last: Option<(Life, u64)>,
     /// Time and text, in order of arrival.
@@ -137,7 +137,7 @@ impl Lives {
         }
     }
 
-    /// What is known of a process that is alive, by its serial.
+    /// Origin of a process that is alive, by its serial.
     pub(crate) fn origin(&self, serial: u32) -> Origin {
         self.alive.get(&serial).map_or_else(Origin::default, |life| self.origin_of(life))
     }

@@ -1,4 +1,4 @@
-//! What all CPUs of the machine did while a recording was made: /proc/stat.
+//! Work of all CPUs of the machine while a recording was made: /proc/stat.
 
 use std::fs;
 
@@ -34,7 +34,8 @@ impl Reading {
         Some(Self { busy, all, cpus: u32::try_from(cpus).ok()? })
     }
 
-    /// From an earlier reading to this one; None if the counters went back, as those of a CPU that was taken out.
+    /// Use from an earlier reading to this one; None if the counters went back, as those of a CPU that was taken
+    /// out.
     pub(crate) fn since(self, earlier: Self) -> Option<MachineUse> {
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         let ns = |ticks: u64| ticks.saturating_mul(tick_ns);

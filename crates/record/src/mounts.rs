@@ -14,23 +14,23 @@ use crate::clock::boot_ns;
 /// No more of a table is recorded: that of a machine with ten thousand containers has 10 MB.
 const TABLE_BYTES_MAX: u64 = 16 << 20;
 
-/// With more namespaces than this, those are forgotten whose process has ended: a recording of all jobs of a
-/// node sees new ones for as long as the node runs.
+/// Number of namespaces beyond which those are forgotten whose process has ended: a recording of all jobs of
+/// a node sees new ones for as long as the node runs.
 const NAMESPACES_MAX: usize = 256;
 
-/// After this number of searches through /proc, tables of namespaces whose first process has ended
+/// Number of searches through /proc after which tables of namespaces whose first process has ended
 /// already are not searched for any more.
 const SEARCHES_MAX: u32 = 64;
 
 /// The mount tables recorded so far.
 #[derive(Debug, Default)]
 pub(crate) struct MountTables {
-    /// As recorded last, by namespace.
+    /// Tables as recorded last, by namespace.
     tables: HashMap<u32, Vec<u8>>,
     /// The processes through which the namespaces can be read.
     through: HashMap<u32, Through>,
     searches: u32,
-    /// Whether each process in a namespace needs the table, since its job's trace may not have it. Besides,
+    /// True if each process in a namespace needs the table, since its job's trace may not have it. Besides,
     /// the numbers of namespaces are used again, and a table may be of a job that has ended.
     repeats: bool,
 }
@@ -39,14 +39,14 @@ pub(crate) struct MountTables {
 #[derive(Debug, Clone)]
 struct Through {
     task: u32,
-    /// As the directory in /proc is named: "self" for the recorder.
+    /// Name of the directory in /proc: "self" for the recorder.
     process: String,
     /// Its root in the namespace. Its /proc/PID/mountinfo names mount points from there.
     root: Vec<u8>,
 }
 
 impl MountTables {
-    /// Of a recording whose records go to many traces.
+    /// Tables of a recording whose records go to many traces.
     pub(crate) fn for_many_jobs() -> Self {
         Self { repeats: true, ..Self::default() }
     }
@@ -160,7 +160,7 @@ fn root_of(process: &str) -> Option<Vec<u8>> {
     Some(root.into_os_string().into_encoded_bytes())
 }
 
-/// Whether a process is in a mount namespace. Its pid may be that of another pid namespace, or be used
+/// True if a process is in a mount namespace. Its pid may be that of another pid namespace, or be used
 /// again.
 fn is_in(process: &str, namespace: u32) -> bool {
     fs::metadata(format!("/proc/{process}/ns/mnt"))

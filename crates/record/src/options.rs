@@ -8,14 +8,14 @@ use proctrace_wire::{Call, Family};
 use crate::cgroup_pattern::CgroupPattern;
 use crate::pace::Interval;
 
-/// What is recorded, and how.
+/// Options of a recording that all sources share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// What to record besides the launched command, if any.
+    /// Processes to record besides the launched command, if any.
     pub scope: Scope,
     /// Also record the members of this cgroup (a directory of cgroup v2).
     pub cgroup: Option<PathBuf>,
-    /// Which failed calls to record.
+    /// Failed calls to record.
     pub misses: Misses,
     /// Record successful opens, too.
     pub opens: bool,
@@ -32,9 +32,9 @@ pub struct Options {
     pub memory_interval: Option<Duration>,
     /// Names of the environment variables to record at every exec.
     pub env_names: Vec<String>,
-    /// What to wait for.
+    /// Event to wait for.
     pub wait: Wait,
-    /// How long to continue after the command has exited while descendants are still running.
+    /// Time to continue after the command has exited while descendants are still running.
     pub grace: Duration,
     /// End the recording after this time, even if tasks are running.
     pub duration: Option<Duration>,
@@ -54,7 +54,7 @@ impl Options {
     }
 }
 
-/// Which existing processes to record, always with their descendants.
+/// Existing processes to record, always with their descendants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// None: only the launched command, or the members of a cgroup.
@@ -67,12 +67,12 @@ pub enum Scope {
     Jobs(Vec<CgroupPattern>),
 }
 
-/// When a recording ends.
+/// End of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// When the last task of the tree has exited, or the grace period has elapsed.
+    /// Ends when the last task of the tree has exited, or the grace period has elapsed.
     Tree,
-    /// When the command has exited.
+    /// Ends when the command has exited.
     Root,
 }
 
@@ -95,7 +95,7 @@ impl Misses {
         Self(family.calls().iter().fold(self.0, |set, call| set | 1 << *call as u16))
     }
 
-    /// Whether a call's failures are recorded.
+    /// True if a call's failures are recorded.
     pub fn contains(self, call: Call) -> bool {
         self.0 >> call as u16 & 1 == 1
     }
@@ -105,7 +105,7 @@ impl Misses {
         Family::ALL.into_iter().filter(move |family| self.contains(family.calls()[0]))
     }
 
-    /// As a bit mask: bit n for call n.
+    /// Calls as a bit mask: bit n for call n.
     pub fn bits(self) -> u32 {
         self.0
     }

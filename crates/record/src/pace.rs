@@ -1,4 +1,4 @@
-//! How often all tasks are sampled.
+//! Interval at which all tasks are sampled.
 
 use std::time::Duration;
 

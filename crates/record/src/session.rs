@@ -22,21 +22,21 @@ pub(crate) struct Session<'a> {
     pub(crate) source: &'a mut dyn Source,
     pub(crate) signals: &'a Signals,
     pub(crate) alarm: Alarm,
-    /// What all CPUs had done before.
+    /// Work of all CPUs before.
     pub(crate) machine: Option<Reading>,
     pub(crate) options: &'a Options,
     /// The command, where one was launched.
     pub(crate) root: Option<Pid>,
-    /// What became of it, once it has exited.
+    /// Its outcome and usage, once it has exited.
     pub(crate) payload: Option<PayloadUsage>,
-    /// When that was first acted upon: the grace begins.
+    /// Time at which that was first acted upon: the grace begins.
     pub(crate) exit_seen: Option<Instant>,
     pub(crate) told_of_waiting: bool,
     pub(crate) own_cgroup: Option<&'a OwnCgroup>,
     pub(crate) intake: Intake<'a>,
     /// The last pass over all tasks.
     pub(crate) samples: Vec<u8>,
-    /// As of the last flush.
+    /// Losses as of the last flush.
     pub(crate) losses: Vec<LossCount>,
 }
 
@@ -83,7 +83,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whether tasks can come to be asked for without being made by one that is followed.
+    /// True if tasks can come to be asked for without being made by one that is followed.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.options.scope, Scope::All | Scope::Jobs(_)) || self.options.cgroup.is_some()
     }

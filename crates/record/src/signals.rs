@@ -22,7 +22,7 @@ pub struct Signals {
     before: Before,
 }
 
-/// What the command gets back.
+/// Signal mask and dispositions that the command gets back.
 #[derive(Debug)]
 pub(crate) struct Before {
     pub(crate) mask: SigSet,
@@ -57,7 +57,7 @@ fn passed_on() -> impl Iterator<Item = libc::c_int> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) number: libc::c_int,
-    /// Whether it is from the terminal, which sends it to the whole foreground process group, including the
+    /// True if it is from the terminal, which sends it to the whole foreground process group, including the
     /// payload, or about the recorder's own limits, timers and files.
     pub(crate) is_kernels: bool,
     /// The value with which it was queued: sigqueue(3).
@@ -141,7 +141,7 @@ impl Signals {
         Ok(Self { descriptor, before: Before { mask, dispositions } })
     }
 
-    /// What the payload gets back.
+    /// Mask and dispositions that the payload gets back.
     pub(crate) fn before(&self) -> &Before {
         &self.before
     }

@@ -8,10 +8,10 @@ use proctrace_trace::{Header, HeldUp, LossCount, PayloadUsage, Program};
 
 use crate::intake::Intake;
 
-/// Why a source failed; shown unchanged.
+/// Error of a source; shown unchanged.
 pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Where records come from.
+/// Source of records.
 ///
 /// [`record`](crate::record) calls these methods from one thread, in this order:
 ///
@@ -33,7 +33,7 @@ pub trait Source {
     /// Fills in the source's part of a header: its hooks and its buffers.
     fn describe(&self, header: &mut Header);
 
-    /// Whether recording is limited to processes that the caller could trace.
+    /// True if recording is limited to processes that the caller could trace.
     fn is_restricted(&self) -> bool {
         false
     }
@@ -69,7 +69,7 @@ pub trait Source {
         Ok(())
     }
 
-    /// Why none of these requested processes is recorded; None if they have just ended.
+    /// The reason none of these requested processes is recorded; None if they have just ended.
     fn why_nobody(&self, pids: &[u32]) -> Option<SourceError> {
         let _ = pids;
         None
@@ -82,12 +82,12 @@ pub trait Source {
     /// When they cannot be read.
     fn drain(&mut self, intake: &mut Intake<'_>) -> Result<usize, SourceError>;
 
-    /// Whether there are records that are still being written, behind which the next [`drain`](Self::drain) finds more.
+    /// True if there are records that are still being written, behind which the next [`drain`](Self::drain) finds more.
     fn has_unfinished(&self) -> bool {
         false
     }
 
-    /// Whether so many records have arrived since the last [`drain`](Self::drain) that the next one
+    /// True if so many records have arrived since the last [`drain`](Self::drain) that the next one
     /// is due immediately.
     fn is_behind(&self) -> bool {
         false
@@ -99,7 +99,7 @@ pub trait Source {
     /// When the tasks cannot be sampled.
     fn sample(&mut self, pass: Pass, samples: &mut Vec<u8>) -> Result<(), SourceError>;
 
-    /// How many tasks have been traced so far, and how many of these have ended.
+    /// Numbers of tasks traced so far, and of those that have ended.
     fn task_counts(&mut self) -> TaskCounts;
 
     /// Reaps the command, a child of the recorder, if it has ended. A source that waits for all its
@@ -117,12 +117,13 @@ pub trait Source {
     /// When they cannot be read.
     fn losses(&mut self) -> Result<Vec<LossCount>, SourceError>;
 
-    /// What the source has kept the command from doing, a sentence each; nothing if it changes nothing.
+    /// Actions from which the source has kept the command, a sentence each; nothing if it changes
+    /// nothing.
     fn restraints(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// How long tasks have waited because buffers were nearly full; none if none has.
+    /// Time that tasks have waited because buffers were nearly full; none if none has.
     fn held_up(&mut self) -> Option<HeldUp> {
         None
     }
@@ -142,7 +143,7 @@ pub trait Source {
     }
 }
 
-/// Whether the command's process must be held before it executes the command.
+/// Requirement to hold the command's process before it executes the command.
 #[derive(Debug, Clone)]
 pub enum Hold {
     /// No: the source sees it from its birth on.
@@ -151,7 +152,7 @@ pub enum Hold {
     UntilSeized(Preparation),
 }
 
-/// What the command's process does to itself, on behalf of the source.
+/// Actions of the command's process on itself, on behalf of the source.
 #[derive(Debug, Clone, Default)]
 pub struct Preparation {
     /// Before it is held: it allows this process to trace it, which Yama allows only to ancestors.
@@ -159,7 +160,7 @@ pub struct Preparation {
     /// Just before the exec: a seccomp filter for it and its descendants, together with no_new_privs,
     /// which it needs. Empty: none.
     pub filter: Vec<libc::sock_filter>,
-    /// What is added to variables of its environment that hold options separated by colons.
+    /// Additions to variables of its environment that hold options separated by colons.
     pub options: &'static [(&'static str, &'static str)],
 }
 
@@ -187,9 +188,9 @@ pub enum Pass {
 /// Numbers of traced tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskCounts {
-    /// In total.
+    /// Number of tasks in total.
     pub born: u64,
-    /// Of these, ended.
+    /// Number of these that have ended.
     pub ended: u64,
 }
 

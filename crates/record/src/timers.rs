@@ -14,14 +14,14 @@ const STRAGGLER_INTERVAL: Duration = Duration::from_millis(5);
 /// Polling interval for processes that are not children, whose end sends no signal.
 const END_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Whose end is awaited.
+/// End that is awaited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
     /// The command's, which SIGCHLD reports.
     Command,
-    /// That of the command's remaining descendants.
+    /// The end of the command's remaining descendants.
     Stragglers,
-    /// That of processes that already existed.
+    /// The end of processes that already existed.
     Others,
 }
 
@@ -74,7 +74,7 @@ impl Timers {
         self.next_tick = now + self.pace.pause();
     }
 
-    /// Whether a memory reading is due; if so, schedules the next an interval later.
+    /// True if a memory reading is due; if so, schedules the next an interval later.
     pub(crate) fn take_memory(&mut self, now: Instant) -> bool {
         let is_due = self.next_memory.is_some_and(|due| now >= due);
         if is_due {
@@ -83,7 +83,7 @@ impl Timers {
         is_due
     }
 
-    /// Whether a flush is due; schedules the next likewise.
+    /// True if a flush is due; schedules the next likewise.
     pub(crate) fn take_flush(&mut self, now: Instant) -> bool {
         let is_due = now >= self.next_flush;
         if is_due {
@@ -92,7 +92,7 @@ impl Timers {
         is_due
     }
 
-    /// Whether the requested duration has elapsed.
+    /// True if the requested duration has elapsed.
     pub(crate) fn is_time_over(&self, now: Instant) -> bool {
         self.time_over.is_some_and(|time_over| now >= time_over)
     }

@@ -106,7 +106,7 @@ struct Tracer {
     refuses: bool,
     /// The process, and its executable when it was seized.
     seized: Option<(Pid, PathBuf)>,
-    /// Whether the source provides the exit status.
+    /// Number of calls of `reap`.
     reaped: u32,
 }
 

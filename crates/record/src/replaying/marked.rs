@@ -42,7 +42,7 @@ impl Marked {
         (NAME.to_owned(), self.value.clone())
     }
 
-    /// How many processes have been seen so far.
+    /// Number of processes seen so far.
     pub(super) fn known(&self) -> usize {
         self.known.len()
     }

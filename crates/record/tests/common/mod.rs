@@ -138,7 +138,7 @@ pub(crate) fn daemon(script: &str, pid_file: &Path) -> String {
     format!("(setsid sh -c '{script}' >/dev/null 2>&1 & echo $! > {})", pid_file.display())
 }
 
-/// Whether this process exists and is not a zombie.
+/// True if this process exists and is not a zombie.
 pub(crate) fn is_alive(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
