@@ -19,10 +19,10 @@ pub struct Assembler {
     mounts: Parts,
 }
 
-/// What all environments together may take: that of some tens of thousands, which a job with as many different ones has
-/// at most at a time. A block of the file can hold a thousand times its size of them.
+/// Maximum size of all environments together: that of some tens of thousands, which a job with as many different ones
+/// has at most at a time. A block of the file can hold a thousand times its size of them.
 const ENVIRONMENTS_BYTES_MAX: usize = 64 << 20;
-/// What an allocation takes at least, besides the bytes in it: malloc(3) rounds up, and has a header.
+/// Least size of an allocation, besides the bytes in it: malloc(3) rounds up, and has a header.
 const ALLOCATION_BYTES: usize = 24;
 
 /// The latest environments, by their ids; of an earlier one, no more is known than of one that was lost.

@@ -5,9 +5,9 @@ use std::ops::{Add, AddAssign, Sub};
 /// CPU time of a task, a process or a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// In user mode.
+    /// Time in user mode.
     pub user_ns: u64,
-    /// In the kernel.
+    /// Time in the kernel.
     pub system_ns: u64,
 }
 

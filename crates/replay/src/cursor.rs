@@ -14,9 +14,10 @@ use crate::lookups::{Lookup, Lookups, Recall, Recalled};
 pub struct Decoded {
     /// Passed to the caller.
     pub records: u64,
-    /// Of a kind added by a later version.
+    /// Number of records of a kind added by a later version.
     pub unknown: u64,
-    /// Not decodable although the block's checksum is correct: a bug in the recorder.
+    /// Records that are not decodable although the block's checksum is correct: a bug in the
+    /// recorder.
     pub undecodable: u64,
 }
 
@@ -61,8 +62,8 @@ pub fn lookups<R: Read + Seek, T: Copy>(
     timed_lookups(reader, make, take, |_, _| ())
 }
 
-/// Like [`lookups()`]; also passes each duration that was measured to `time`, in nanoseconds, with what `make`
-/// returned for its look-up.
+/// Reads as [`lookups()`] does; also passes each duration that was measured to `time`, in nanoseconds, with
+/// what `make` returned for its look-up.
 pub fn timed_lookups<R: Read + Seek, T: Copy>(
     reader: &mut Reader<R>,
     mut make: impl FnMut(&MissFixed, &[u8]) -> T,

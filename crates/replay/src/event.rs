@@ -39,13 +39,13 @@ pub enum Body {
     ExecFailed(Miss),
     /// A failed look-up.
     LookupFailed(Miss),
-    /// How long a failed look-up took; it has its own event, too.
+    /// Duration of a failed look-up; it has its own event, too.
     LookupTime(TimedMiss),
     /// A successful open; its path is that of the file.
     Opened(Miss),
-    /// Where the paths of a process lead from its next exec on.
+    /// Place to which the paths of a process lead from its next exec on.
     Place(Place),
-    /// What is mounted in a namespace from now on.
+    /// Mount table of a namespace from now on.
     Mounts(MountTable),
     /// A new name.
     Rename(Rename),
@@ -77,7 +77,7 @@ pub struct Fork {
 }
 
 impl Fork {
-    /// Whether it is a thread of the forker's process.
+    /// True if it is a thread of the forker's process.
     pub fn is_thread(&self) -> bool {
         self.record.child != self.record.child_process
     }
@@ -93,17 +93,17 @@ pub struct Exit {
 }
 
 impl Exit {
-    /// Whether its process ended with it.
+    /// True if its process ended with it.
     pub fn is_process(&self) -> bool {
         self.record.bits & layout::EXIT_PROCESS != 0
     }
 
-    /// How it ended.
+    /// Its outcome.
     pub fn outcome(&self) -> Outcome {
         Outcome::of_status(self.record.status)
     }
 
-    /// Whether it left a core dump.
+    /// True if it left a core dump.
     pub fn dumped_core(&self) -> bool {
         dumped_core(self.record.status)
     }
@@ -148,7 +148,7 @@ pub struct Exec {
     pub cwd: Vec<u8>,
     /// The arguments.
     pub argv: Vec<Vec<u8>>,
-    /// Whether arguments are missing: beyond the size limit, unreadable, or lost.
+    /// True if arguments are missing: beyond the size limit, unreadable, or lost.
     pub argv_truncated: bool,
     /// The search variables, if recorded and not lost.
     pub environment: Option<Arc<Environment>>,
@@ -182,12 +182,12 @@ pub struct TimeOff {
 }
 
 impl TimeOff {
-    /// What it waited for.
+    /// Object of the wait.
     pub fn waits_for(&self) -> WaitFor {
         WaitFor::of(&self.record, self.architecture)
     }
 
-    /// What ended its sleep.
+    /// The task or event that ended its sleep.
     pub fn woken(&self) -> Woken {
         Woken::of(&self.record, self.architecture)
     }
@@ -198,7 +198,7 @@ impl TimeOff {
 pub struct TimedMiss {
     /// The look-up.
     pub miss: Miss,
-    /// From entry to return of the system call; `u32::MAX` stands for that or more.
+    /// Time from entry to return of the system call; `u32::MAX` stands for that or more.
     pub duration_ns: u32,
 }
 

@@ -5,13 +5,13 @@ use proctrace_wire::layout::MountsFixed;
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Where it is mounted, seen from the root of the mount namespace.
+    /// Directory on which it is mounted, seen from the root of the mount namespace.
     pub point: Vec<u8>,
     /// The directory of the file system that is mounted there: not "/" for bind mounts.
     pub inside: Vec<u8>,
     /// Its type: "ext4", "overlay", "nfs4", "fuse".
     pub fs_type: Vec<u8>,
-    /// What is mounted: a device, "server:/export", "cvmfs2".
+    /// Source of the mount: a device, "server:/export", "cvmfs2".
     pub source: Vec<u8>,
     /// Major and minor number of its device, as in `st_dev` of stat(2).
     pub device: (u32, u32),

@@ -38,7 +38,7 @@ pub struct Replay {
 /// The results of a replay besides events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// How the recording ended; None if the trace is incomplete.
+    /// Trailer of the trace; None if the trace is incomplete.
     pub trailer: Option<Trailer>,
     /// The damage that was skipped.
     pub damage: Vec<Damage>,

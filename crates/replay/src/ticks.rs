@@ -65,7 +65,7 @@ impl Ticks {
         }
     }
 
-    /// Those that `other` does not have.
+    /// Ticks that `other` does not have.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self {
@@ -188,7 +188,7 @@ impl Own {
     }
 }
 
-/// By program: the fraction of system time in CPU time not split by the tasks' own ticks.
+/// Fraction, by program, of system time in CPU time not split by the tasks' own ticks.
 #[derive(Debug, Default)]
 pub struct Pools {
     shares: Vec<f64>,
