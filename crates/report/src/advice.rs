@@ -18,13 +18,13 @@ use crate::words::{broken as wrapped, command_line};
 /// Column at which the words begin.
 const INDENT: usize = 11;
 
-/// Of a log without CPU time, for example.
+/// Text for figures that are not known, as those of a log without CPU time.
 const NOT_KNOWN: &str = "not known";
 
 /// Parts of the critical path that are named where there is no advice.
 const PATH_PARTS: usize = 3;
 
-/// Of other advice about the same processes, at most this many are named.
+/// Maximum number of other pieces of advice about the same processes that are named.
 const PARTS_MAX: usize = 3;
 
 /// All advice, best first.
@@ -83,7 +83,8 @@ pub fn advice_text(advised: &Advised, style: Style) -> String {
     out
 }
 
-/// What may gain something or nothing, which the recording does not tell: a line or two of each.
+/// Appends what may gain something or nothing, which the recording does not tell: a line or two of
+/// each.
 fn push_possible(
     out: &mut String,
     advised: &Advised,
@@ -106,7 +107,8 @@ fn push_possible(
     }
 }
 
-/// With its number in the list, and other advice about the same processes.
+/// Appends one piece of advice with its number in the list, and other advice about the same
+/// processes.
 fn push(
     out: &mut String,
     advised: &Advised,
@@ -155,7 +157,7 @@ fn push(
     }
 }
 
-/// Why one piece of advice about a recording is given: the advice, and what its processes did.
+/// Explanation of one piece of advice about a recording: the advice, and what its processes did.
 pub fn explained_text(explained: &Explained, number: usize, trace: &Path, style: Style) -> String {
     let mut out = String::new();
     let head = format!("{number}. {}", advice_head(&explained.advice));
@@ -194,7 +196,7 @@ pub fn explained_text(explained: &Explained, number: usize, trace: &Path, style:
 /// Its head, and what it has of a process.
 type Column<'a> = (&'static str, Align, &'a dyn Fn(&ExplainedProcess) -> String);
 
-/// What processes did, without some of the columns.
+/// Table of what processes did, without some of the columns.
 fn table(rows: &[ExplainedProcess], without: &[&str]) -> Table {
     let known = |ns: Option<u64>| ns.map_or_else(|| "?".to_owned(), time);
     let waited = |row: &ExplainedProcess| match row.waited.as_deref() {
@@ -221,12 +223,12 @@ fn table(rows: &[ExplainedProcess], without: &[&str]) -> Table {
     table
 }
 
-/// What one gains and by which kind of advice: "-1.20 s wall (34 %) polling".
+/// Gain of one piece of advice, and its kind: "-1.20 s wall (34 %) polling".
 fn gains(advice: &Advice, advised: &Advised) -> String {
     format!("{} {}", gain(advice, advised), advice.kind)
 }
 
-/// What one may gain, in a word: "up to 1.20 s wall (34 %)".
+/// Possible gain of one piece of advice, in a word: "up to 1.20 s wall (34 %)".
 fn at_most(advice: &Advice, advised: &Advised) -> String {
     let high = |of: Gain| Gain { middle: of.high, ..of };
     // In the quantity of which it is the larger part.
@@ -241,7 +243,7 @@ fn at_most(advice: &Advice, advised: &Advised) -> String {
     gain(&most, advised).replacen('-', "up to ", 1)
 }
 
-/// What one gains, in a word: "-1.20 s wall (34 %)".
+/// Gain of one piece of advice, in a word: "-1.20 s wall (34 %)".
 fn gain(advice: &Advice, advised: &Advised) -> String {
     let (of, whole, unit, what): (Gain, u64, fn(u64) -> String, &str) =
         match (advice.memory_bytes, advised.peak_bytes) {
@@ -255,7 +257,7 @@ fn gain(advice: &Advice, advised: &Advised) -> String {
     format!("-{} {what} ({percent:.0} %)", unit(of.middle))
 }
 
-/// What to do, as all that print advice say it: its kind, and the change.
+/// Heading of advice, the same wherever it is printed: its kind, and the change.
 pub fn advice_head(advice: &Advice) -> String {
     format!("{}: {}", advice.kind, advice.what)
 }
@@ -269,7 +271,7 @@ pub fn advice_gain(gain: Gain, whole: u64, unit: fn(u64) -> String) -> String {
     format!("{} ({} to {}), {percent:.1} %", unit(gain.middle), unit(gain.low), unit(gain.high))
 }
 
-/// What was predicted and what is observed.
+/// Text on what was predicted and what is observed.
 pub fn observed_text(observed: &Observed, style: Style) -> String {
     let mut out = String::new();
     let (wall, cpu) = (
@@ -314,7 +316,7 @@ pub fn observed_text(observed: &Observed, style: Style) -> String {
     out
 }
 
-/// Whether it was followed, and what came of that.
+/// Appends whether it was followed, and what came of that.
 fn push_verdict(out: &mut String, one: &ObservedAdvice, observed: &Observed, style: Style) {
     let ObservedAdvice { advice, verdict, .. } = one;
     let taken = match verdict.taken {

@@ -145,7 +145,7 @@ fn cpu(findings: &Findings) -> String {
     text
 }
 
-/// What others took of the machine, if it was enough to make this one slower.
+/// Part of the machine that others took, if it was enough to make this one slower.
 fn others(s: &Summary) -> Option<String> {
     let percent = s.others_percent.filter(|percent| *percent >= OTHERS_MIN_PERCENT)?;
     Some(format!(
@@ -261,7 +261,8 @@ fn opens(s: &Summary) -> Option<String> {
     (all > 0).then(|| format!("{} of opens failed", percent(failed, all)))
 }
 
-/// Where most look-ups failed: "most in 12 directories of /opt/lib (2,529), /usr/lib/locale (54), …".
+/// Directories in which most look-ups failed: "most in 12 directories of /opt/lib (2,529),
+/// /usr/lib/locale (54), …".
 fn most_wasted(lookups: &[DirectoryMisses], width: usize) -> Option<String> {
     // One directory may have several rows, one for each call and error.
     let mut directories: HashMap<&str, u64> = HashMap::new();
@@ -299,7 +300,7 @@ fn most_wasted(lookups: &[DirectoryMisses], width: usize) -> Option<String> {
     (!names.is_empty()).then(|| format!("most in {list}"))
 }
 
-/// What can go with system CPU: events, of which each costs some.
+/// Series that can go with system CPU: events, of which each costs some.
 const CAUSES: [(&str, &str); 5] = [
     ("forks", "forks"),
     ("execs", "execs"),
@@ -308,7 +309,7 @@ const CAUSES: [(&str, &str); 5] = [
     ("write", "bytes written"),
 ];
 
-/// What system CPU goes with over time, the two that it does most: "goes with forks (r = +0.91, 0.84 to 0.95)".
+/// The two series with which system CPU goes most over time: "goes with forks (r = +0.91, 0.84 to 0.95)".
 fn system(correlations: &Correlations) -> Option<String> {
     let at = |name: &str| correlations.series.iter().position(|series| series == name);
     let system = at("system CPU")?;

@@ -1,4 +1,4 @@
-//! How processes ended, in a line of the summary.
+//! Ends of processes, in a line of the summary.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,8 @@ pub(crate) fn summary(ends: &Ends, width: usize) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
-/// Why the command failed, in one sentence; None if it did not, or alone and by its own decision.
+/// Cause of the command's failure, in one sentence; None if it did not, or alone and by its own
+/// decision.
 pub(crate) fn cause(ends: &Ends) -> Option<String> {
     let (first, rest) = ends.cause.split_first()?;
     if rest.is_empty() && first.sent_by.is_none() && first.last_failed.is_none() {

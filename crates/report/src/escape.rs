@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// For a terminal or the log of a CI job: active characters become visible escapes, including line
-/// feeds.
+/// Text for a terminal or the log of a CI job: active characters become visible escapes, including
+/// line feeds.
 pub fn terminal(text: &str) -> Cow<'_, str> {
     replaced(text, |c, out| {
         if c.is_ascii_punctuation() {
@@ -20,8 +20,8 @@ pub fn terminal(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// For Markdown: anything that could start a link, an image, emphasis, code, mathematics or HTML is
-/// escaped to be taken literally.
+/// Text for Markdown: anything that could start a link, an image, emphasis, code, mathematics or
+/// HTML is escaped to be taken literally.
 pub fn markdown(text: &str) -> String {
     let visible = terminal(text);
     let mut out = String::with_capacity(visible.len());
@@ -40,7 +40,7 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
-/// For a separate paragraph of Markdown: additionally prevents it from starting a list or a
+/// Text for a separate paragraph of Markdown: additionally prevents it from starting a list or a
 /// heading.
 pub fn markdown_paragraph(text: &str) -> String {
     let text = markdown(text.trim_start());
@@ -54,7 +54,7 @@ pub fn markdown_paragraph(text: &str) -> String {
     text
 }
 
-/// Whether GitHub and GitLab would autolink text around this character: an address, a user name, a
+/// True if GitHub and GitLab would autolink text around this character: an address, a user name, a
 /// site (GitHub Flavored Markdown 0.29, section 6.9).
 pub fn links(before: &str, c: char, after: &str) -> bool {
     match c {
@@ -79,14 +79,14 @@ pub fn unlinked(c: char) -> String {
     format!("&#{};<!-- -->", u32::from(c))
 }
 
-/// For SVG and JUnit. Markup is escaped where it is written; this handles characters that XML
+/// Text for SVG and JUnit. Markup is escaped where it is written; this handles characters that XML
 /// forbids, and those active when the text is displayed.
 pub fn xml(text: &str) -> Cow<'_, str> {
     terminal(text)
 }
 
-/// For serialised JSON: active characters become `\uXXXX`, which decodes to the same strings. JSON
-/// contains no such characters outside strings.
+/// Text for serialised JSON: active characters become `\uXXXX`, which decodes to the same strings.
+/// JSON contains no such characters outside strings.
 pub fn json(text: &str) -> Cow<'_, str> {
     // The only ASCII control characters in serde_json's output are the line feeds of its layout.
     let plain = |byte: &u8| matches!(byte, b' '..=b'"' | b'$'..=b'~' | b'\n');
@@ -109,8 +109,8 @@ pub fn json(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// For a CSV cell. Active characters become `\xHH` for each of their bytes, the escape already used
-/// for names of programs and files that are not UTF-8 (`proctrace_wire::escape`). Cells that a
+/// Text for a CSV cell. Active characters become `\xHH` for each of their bytes, the escape already
+/// used for names of programs and files that are not UTF-8 (`proctrace_wire::escape`). Cells that a
 /// spreadsheet would interpret as a formula are prefixed with an apostrophe (OWASP, "CSV
 /// injection"); a number is not a formula. Quoted where needed.
 pub fn csv(text: &str) -> String {
@@ -125,8 +125,8 @@ pub fn csv(text: &str) -> String {
     if cell.contains(['"', ',', ';']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
 }
 
-/// Where the decimal sign is a comma, spreadsheets split at semicolons even inside quotes: one
-/// before a formula is escaped.
+/// Escapes formulas behind semicolons. Where the decimal sign is a comma, spreadsheets split at
+/// semicolons even inside quotes: one before a formula is escaped.
 fn inner_formulas(text: &str) -> Cow<'_, str> {
     let starts = |rest: &str| begins_formula(rest.trim_start_matches([' ', '"', '\'']));
     if !text.match_indices(';').any(|(at, _)| starts(&text[at + 1..])) {
@@ -185,7 +185,7 @@ fn begins_command(before: &str, after: &str) -> bool {
     name && before.chars().next_back().is_none_or(char::is_whitespace)
 }
 
-/// Whether a character is active rather than printable: control characters, format characters, line
+/// True if a character is active rather than printable: control characters, format characters, line
 /// and paragraph separators (Unicode 16, general categories Cc, Cf, Zl, Zp), default ignorable code
 /// points, and the two non-characters that XML forbids.
 pub fn is_unseen(c: char) -> bool {

@@ -39,7 +39,7 @@ pub(crate) fn head(findings: &Findings, style: Style) -> Vec<String> {
     lines
 }
 
-/// How the command ended; `None` if there was none, or if it still runs.
+/// Outcome of the command; `None` if there was none, or if it still runs.
 fn outcome(findings: &Findings) -> Option<String> {
     let run = &findings.run;
     match run.outcome {
@@ -66,7 +66,7 @@ pub(crate) fn parts_in_lines(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// When and on which machine, as far as that is known: an imported log may have neither.
+/// Time and machine of the recording, as far as they are known: an imported log may have neither.
 fn when_and_where(run: &Run) -> String {
     let started = UNIX_EPOCH + Duration::from_nanos(run.started_unix_ns);
     let started = humantime::format_rfc3339_seconds(started).to_string();
@@ -100,12 +100,13 @@ fn subject(run: &Run) -> String {
     subject
 }
 
-/// How long the command ran itself.
+/// Time for which the command itself ran.
 fn duration(run: &Run) -> String {
     run.wall_ns.map_or_else(|| "no times".to_owned(), |wall_ns| format!("{} wall", time(wall_ns)))
 }
 
-/// How long the recording went on after that, and for whom: "then 12.0 s until `sleep 600` (pid 4711) ended".
+/// Time for which the recording went on after that, and for whom: "then 12.0 s until `sleep 600` (pid 4711)
+/// ended".
 fn waited(after: &After) -> String {
     let wait = time(after.wait_ns);
     let Some(last) = &after.last else {
@@ -128,7 +129,7 @@ fn waited(after: &After) -> String {
     format!("then {wait} {until} `{}` (pid {}{phase}){others}{ended}", begins(&name, 40), last.pid)
 }
 
-/// What makes the recording doubtful.
+/// Lines on what makes the recording doubtful.
 fn faults(health: &Health, style: Style) -> Vec<String> {
     if health.is_good() {
         return Vec::new();

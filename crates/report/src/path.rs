@@ -1,4 +1,4 @@
-//! What the wall time was spent on, in two lines of the summary.
+//! The critical path, in two lines of the summary.
 
 use proctrace_findings::{CriticalPath, PathPhase};
 

@@ -148,7 +148,7 @@ fn path(process: &ProcessDetails) -> Option<String> {
     ))
 }
 
-/// What processes used: of one, or of all of a program.
+/// Appends the usage of one process, or of all of a program.
 pub(crate) fn push_usage(out: &mut String, used: &Figures, style: Style) {
     let of = |figure: Figure| figure_or_dash(figure, used[figure]);
     let mut cpu = of(Figure::CpuNs);
@@ -264,7 +264,8 @@ fn push_commands(out: &mut String, process: &ProcessDetails, style: Style) {
 /// Most characters of a variable.
 const VARIABLE_MAX: usize = 200;
 
-/// With the directory and the variables that differ from those of the exec before it.
+/// Appends a command with the directory and the variables that differ from those of the exec before
+/// it.
 fn push_command(out: &mut String, command: &Command, before: Option<&Command>, style: Style) {
     let mut words = match &command.arguments {
         Some(arguments) => command_line(arguments),

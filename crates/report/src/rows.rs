@@ -41,7 +41,7 @@ pub fn rows_text(rows: &Rows, all: usize, style: Style) -> String {
     out
 }
 
-/// For rows with too many columns for a table: one line per column and value.
+/// Text of rows with too many columns for a table: one line per column and value.
 fn one_by_one(rows: &Rows, style: Style) -> String {
     let names: Vec<String> =
         rows.columns.iter().map(|column| terminal(&column.name).into_owned()).collect();
@@ -145,7 +145,7 @@ fn rows_objects(rows: &Rows, mut each: impl FnMut(&str) -> io::Result<()>) -> io
     Ok(())
 }
 
-/// How lines of CSV end.
+/// Dialect of CSV: how lines end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CsvDialect {
     /// With LF, as other programs of Unix read and write lines: sort(1), comm(1), `read`.

@@ -18,9 +18,9 @@ const INDENT: usize = 11;
 const PROGRAMS_MIN: usize = 5;
 /// Lines of advice at most.
 const ADVICE_LINES: usize = 3;
-/// Of these, where there are many lines.
+/// Number of those lines where there are many.
 const ADVICE_LINES_MANY: usize = 8;
-/// With so many lines the commands are explained, and advice is longer.
+/// Number of lines with which the commands are explained, and advice is longer.
 const MANY_LINES: usize = 36;
 /// Commands that are named.
 const COMMANDS_MAX: usize = 5;
@@ -158,9 +158,9 @@ impl Parts<'_> {
 
 /// A command that goes on from here.
 struct Onward {
-    /// What follows the program's name, without the recording.
+    /// Words behind the program's name, without the recording.
     words: String,
-    /// What it shows.
+    /// Description of what it shows.
     says: &'static str,
 }
 

@@ -9,7 +9,7 @@ pub struct Style {
     pub lines: usize,
     /// Maximum rows of each table.
     pub rows: usize,
-    /// Whether to use colour.
+    /// True if to use colour.
     pub colour: bool,
 }
 

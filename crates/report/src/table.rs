@@ -19,7 +19,7 @@ pub(crate) enum Align {
 pub(crate) struct Table {
     columns: Vec<(Cow<'static, str>, Align)>,
     rows: Vec<Vec<String>>,
-    /// Whether common prefixes may be moved below the table.
+    /// True if common prefixes may be moved below the table.
     prefixes: bool,
 }
 
@@ -45,7 +45,7 @@ impl Table {
         self
     }
 
-    /// Whether it fits the width without truncating any cell below its preferred minimum.
+    /// True if it fits the width without truncating any cell below its preferred minimum.
     pub(crate) fn fits(&self, width: usize) -> bool {
         let widths = self.widths(&self.rows);
         let least = widths.iter().enumerate().map(|(at, natural)| match self.columns[at].1 {
@@ -236,7 +236,7 @@ pub(crate) fn shorten(text: &str, width: usize) -> String {
     text.chars().take(front).chain(['…']).chain(text.chars().skip(length - back)).collect()
 }
 
-/// How many of the kept characters are taken from the front. Program names differ near both ends
+/// Number of the kept characters that are taken from the front. Program names differ near both ends
 /// ("o2-tpc-reco-workflow", "x86_64-linux-gnu-gcc-12"). Paths differ towards the end, and keep the
 /// whole file name if it fits.
 fn front_length(text: &str, kept: usize) -> usize {

@@ -84,7 +84,7 @@ fn label(row: &TreeRow) -> String {
     }
 }
 
-/// For each row whether no sibling follows it.
+/// One flag a row: true if no sibling follows it.
 fn last_of_siblings(rows: &[TreeRow]) -> Vec<bool> {
     // From the end: whether a row of each depth follows before one that is less deep.
     let mut follows: Vec<u32> = Vec::new();

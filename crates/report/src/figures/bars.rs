@@ -98,7 +98,7 @@ struct Bar {
     row: usize,
     series: usize,
     value: f64,
-    /// Where it begins and ends; the end is less than the beginning for a negative value.
+    /// Begin and end on the axis; the end is less than the beginning for a negative value.
     ends: (f64, f64),
     /// Its line within the row, of how many.
     line: (usize, usize),

@@ -20,7 +20,7 @@ pub(crate) struct Ticked {
 pub(crate) struct Rows {
     /// The number of rows, with a fraction for free space behind the last.
     pub(crate) count: f64,
-    /// Whether they follow each other downwards.
+    /// True if they follow each other downwards.
     pub(crate) downwards: bool,
 }
 

@@ -28,7 +28,7 @@ const BOLD: f64 = 1.12;
 pub struct Font {
     /// Size in pixels.
     pub size: f64,
-    /// Whether it is bold.
+    /// True if it is bold.
     pub bold: bool,
 }
 

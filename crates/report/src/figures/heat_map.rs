@@ -19,7 +19,7 @@ const NAME_MAX: f64 = 190.0;
 const SCALE_WIDTH: f64 = 70.0;
 const TURNED: f64 = -45.0;
 
-/// For cells without a value.
+/// Colour of cells without a value.
 const EMPTY: Colour = look::rgb(0xf0f0f0);
 /// Space between two cells.
 const BETWEEN: f64 = 1.0;

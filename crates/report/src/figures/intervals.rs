@@ -96,7 +96,7 @@ fn names(groups: &[IntervalGroup]) -> Vec<&str> {
     names
 }
 
-/// What all panels have in common.
+/// Properties that all panels share.
 struct Panel<'a> {
     intervals: &'a Intervals,
     scale: &'a Scale,

@@ -62,20 +62,20 @@ pub(crate) const DIVERGING: [Colour; 9] = [
     rgb(0xb2182b),
 ];
 
-/// For remainders and missing values.
+/// Colour of remainders and missing values.
 pub(crate) const REST: Colour = rgb(0xbbbbbb);
 pub(crate) const INK: Colour = rgb(0x222222);
 pub(crate) const FAINT_INK: Colour = rgb(0x595959);
 pub(crate) const AXIS: Colour = rgb(0x888888);
 pub(crate) const GRID: Colour = rgb(0xe4e4e4);
 pub(crate) const PAPER: Colour = rgb(0xffffff);
-/// For the range that measurements have without any difference.
+/// Colour of the range that measurements have without any difference.
 pub(crate) const NOISE: Colour = rgb(0xeeeeee);
-/// For requested values and moments in time.
+/// Colour of requested values and moments in time.
 pub(crate) const MARK: Colour = rgb(0x444444);
-/// For amounts above the requested value; in a waterfall, for increases.
+/// Colour of amounts above the requested value; in a waterfall, of increases.
 pub(crate) const MORE: Colour = rgb(0xcc3311);
-/// For decreases.
+/// Colour of decreases.
 pub(crate) const LESS: Colour = rgb(0x009988);
 
 pub(crate) const TITLE: Font = Font::bold(17.0);

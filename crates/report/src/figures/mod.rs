@@ -57,7 +57,7 @@ pub fn gantt_svg(gantt: &Gantt) -> String {
 pub enum PictureFormat {
     /// Exact at any size, with tooltips.
     Svg,
-    /// For programs that cannot read SVG.
+    /// Format for programs that cannot read SVG.
     Png,
 }
 

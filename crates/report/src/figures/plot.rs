@@ -23,7 +23,7 @@ pub(crate) struct Plot<S: Surface> {
     y: Scale,
 }
 
-/// What surrounds a plot.
+/// Texts that surround a plot.
 #[derive(Debug, Default)]
 pub(crate) struct Surroundings<'a> {
     /// Horizontal lines, labelled at the right.

@@ -105,7 +105,7 @@ impl Scale {
         if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Whether a value lies on the axis.
+    /// True if a value lies on the axis.
     pub(crate) fn covers(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }

@@ -172,7 +172,7 @@ fn a_summary_fits_a_screen_whatever_it_says() {
     }
 }
 
-/// What can be typed, if a line has room for it; else what is understood.
+/// Lines hold what can be typed, if they have room for it; else what is understood.
 #[test]
 fn commands_fit_whatever_a_recording_is_called() {
     let long = "d/".repeat(40);

@@ -118,12 +118,12 @@ impl Picture {
         self.labels.iter().map(|label| &*label.text).collect()
     }
 
-    /// Whether this text occurs as a whole.
+    /// True if this text occurs as a whole.
     pub(crate) fn says(&self, text: &str) -> bool {
         self.labels.iter().any(|label| label.text == text)
     }
 
-    /// Whether this text occurs, possibly wrapped into lines.
+    /// True if this text occurs, possibly wrapped into lines.
     pub(crate) fn says_in_lines(&self, text: &str) -> bool {
         self.texts().join(" ").contains(text)
     }
@@ -186,7 +186,7 @@ fn corners(path: &str) -> Vec<(f64, f64)> {
     corners
 }
 
-/// Whether two boxes overlap, by the separating axis test on their four directions.
+/// True if two boxes overlap, by the separating axis test on their four directions.
 fn overlap(a: &Label, b: &Label) -> bool {
     [a.turned, a.turned + 90.0, b.turned, b.turned + 90.0].iter().all(|degrees| {
         let (sin, cos) = degrees.to_radians().sin_cos();

@@ -1,8 +1,8 @@
-//! What can go wrong with a figure as PNG.
+//! Errors of figures as PNG.
 
 use thiserror::Error;
 
-/// Why a figure could not be drawn as PNG.
+/// Errors of drawing a figure as PNG.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PngError {

@@ -1,4 +1,5 @@
-//! Where figures are drawn: plotters' drawing backends, extended by what plotters has no words for.
+//! Surfaces on which figures are drawn: plotters' drawing backends, extended by what plotters has
+//! no words for.
 
 pub(crate) mod bitmap;
 mod error;
@@ -43,7 +44,7 @@ pub(crate) struct Size {
     pub(crate) height: f64,
 }
 
-/// How shapes are drawn, beyond their style.
+/// Way in which shapes are drawn, beyond their style.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way<'a> {
     /// With a tooltip, where the format has tooltips.
@@ -63,7 +64,7 @@ pub(crate) trait Surface: DrawingBackend<ErrorType = Infallible> {
     fn draw_lettering(&mut self, text: &str, lettering: &Lettering);
 }
 
-/// Where and how a text is drawn.
+/// Position and form of a text.
 #[derive(Clone, Copy)]
 pub(crate) struct Lettering {
     /// The anchor on the baseline, in units.
@@ -78,7 +79,7 @@ pub(crate) struct Lettering {
     pub(crate) degrees: f64,
 }
 
-/// Where the baseline is in a line of text, as parts of the font size: below its top, below its
+/// Position of the baseline in a line of text, as parts of the font size: below its top, below its
 /// centre, above its bottom.
 const BASELINES: (f64, f64, f64) = (0.9, 0.36, 0.3);
 
@@ -121,7 +122,7 @@ fn text_size<T: BackendTextStyle>(text: &str, style: &T) -> (u32, u32) {
     ((font.width(text) * UNITS).ceil() as u32, style.size().ceil() as u32)
 }
 
-/// Whether a style leaves something to see.
+/// True if a style leaves something to see.
 fn is_visible<S: BackendStyle>(style: &S) -> bool {
     style.color().alpha > 0.0
 }

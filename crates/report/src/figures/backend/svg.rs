@@ -28,7 +28,7 @@ pub(crate) struct Svg {
     joined: bool,
 }
 
-/// How a path is painted.
+/// Way in which a path is painted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Ink {
     Fill { rgb: (u8, u8, u8), alpha: f64 },

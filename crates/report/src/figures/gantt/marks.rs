@@ -13,7 +13,7 @@ const LEVELS: usize = 4;
 /// Widths of a label: at most, and at least if it is shortened.
 const LABEL_MAX: f64 = 260.0;
 const LABEL_MIN: f64 = 44.0;
-/// Between a line and its label.
+/// Distance between a line and its label.
 const INDENT: f64 = 4.0;
 const PEN: Pen = Pen::dashed(MARK, 1.0);
 

@@ -147,7 +147,7 @@ pub(super) fn draw<S: Surface>(
     page.finish(&notes)
 }
 
-/// What is shown and what is excluded.
+/// Lines on what is shown and what is excluded.
 fn subtitle(gantt: &Gantt) -> Vec<String> {
     let (mut processes, mut threads) = (0_u64, 0_u64);
     for lane in &gantt.lanes {

@@ -9,8 +9,8 @@ use proctrace_findings::{Gantt, GanttOrder};
 /// Up to this number of bars, each has its own labelled row.
 const LABELLED_MAX: usize = 120;
 pub(super) const LABELLED_ROW: f64 = 16.0;
-/// Above that, at most this number of bars have a labelled row: the longest-lived, if their
-/// lifetime covers a large enough fraction of the displayed time.
+/// Maximum number of bars with a labelled row above that: the longest-lived, if their lifetime
+/// covers a large enough fraction of the displayed time.
 const NAMED_MAX: usize = 32;
 const NAMED_PART_MIN: f64 = 0.02;
 const NAMED_ROW: f64 = 14.0;
@@ -26,7 +26,7 @@ const BAND_GAP: f64 = 5.0;
 /// The layout of a chart. Lengths are in pixels, from the top of the plotting area.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rows {
-    /// Whether every bar has a row high enough for its name.
+    /// True if every bar has a row high enough for its name.
     pub(super) labelled: bool,
     /// Otherwise the bars that have such a row, ascending.
     pub(super) named: Vec<usize>,

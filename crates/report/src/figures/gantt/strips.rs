@@ -123,7 +123,7 @@ impl Layers<'_> {
         edge_ns.max(self.gantt.from_ns).min(self.gantt.until_ns) as f64
     }
 
-    /// Whether any bin is above the limit.
+    /// True if any bin is above the limit.
     fn is_over(&self) -> bool {
         let limit = self.strip.limit.as_ref().map(|mark| mark.at);
         limit.is_some_and(|limit| self.total().iter().any(|total| *total > limit * SLACK))

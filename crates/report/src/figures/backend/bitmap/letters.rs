@@ -27,7 +27,7 @@ pub(super) struct Glyph {
     pub(super) high: Point,
 }
 
-/// How a letter's own coordinates, with y upwards, become pixels.
+/// Transformation of a letter's own coordinates, with y upwards, to pixels.
 #[derive(Clone, Copy)]
 struct Place {
     /// The anchor of the text, and how far along the baseline the letter begins.

@@ -1,4 +1,4 @@
-//! What becomes of plotters' primitives as pixels.
+//! Tests of what becomes of plotters' primitives as pixels.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ impl Picture {
         Self(buffer)
     }
 
-    /// How much ink is on a pixel, from 0 to 1.
+    /// Amount of ink on a pixel, from 0 to 1.
     fn ink(&self, x: usize, y: usize) -> f64 {
         1.0 - f64::from(self.0[(y * WIDTH + x) * 3]) / 255.0
     }

@@ -1,4 +1,4 @@
-//! What becomes of plotters' primitives, and of text from outside.
+//! Tests of what becomes of plotters' primitives, and of text from outside.
 
 use std::cell::RefCell;
 use std::rc::Rc;
