@@ -17,7 +17,7 @@ pub struct MannWhitney {
     pub p_less: f64,
     /// Twice the smaller of `p_greater` and `p_less`, and at most 1.
     pub p_two_sided: f64,
-    /// Whether the probabilities are exact.
+    /// True if the probabilities are exact.
     pub exact: bool,
 }
 

@@ -48,7 +48,7 @@ const CONFIDENCE_WANTED: f64 = 0.95;
 const EXACT_MAX: usize = 1000;
 
 impl MedianInterval {
-    /// How often such an interval holds the true median, also where it is merely the range.
+    /// Probability that such an interval holds the true median, also where it is merely the range.
     pub fn certainty(&self) -> f64 {
         let n = i32::try_from(self.n).unwrap_or(i32::MAX);
         self.confidence.unwrap_or_else(|| 1.0 - 2.0 * 0.5_f64.powi(n))
