@@ -47,7 +47,7 @@ impl RawHeader {
         self.header_crc = self.crc();
     }
 
-    /// Whether this is a valid block header, with plausible sizes.
+    /// True if this is a valid block header, with plausible sizes.
     pub(crate) fn is_sound(&self) -> bool {
         self.magic == BLOCK_MAGIC
             && self.header_crc == self.crc()

@@ -6,22 +6,22 @@ use std::path::PathBuf;
 
 use crate::FORMAT_VERSION;
 
-/// Why a trace cannot be read at all.
+/// Errors of reading a trace that leave nothing to read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// Opening or reading failed.
     #[error("cannot read {}", path.display())]
     Io {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
     /// Not a trace.
     #[error("{} is not a proctrace trace ({found})", path.display())]
     Foreign {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// The detected type of the file.
         found: &'static str,
@@ -32,7 +32,7 @@ pub enum ReadError {
         path.display()
     )]
     Newer {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Its version.
         version: u32,
@@ -44,7 +44,7 @@ pub enum ReadError {
         proctrace_wire::WIRE_VERSION
     )]
     NewerRecords {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Its version.
         version: u32,
@@ -52,20 +52,20 @@ pub enum ReadError {
     /// Written on a machine with the other byte order.
     #[error("{} was written on a machine with the other byte order, which is not supported", path.display())]
     ByteOrder {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// Cut off or damaged before the first block.
     #[error("{} has no readable header ({why}): nothing can be recovered from it", path.display())]
     Header {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the error.
         why: String,
     },
 }
 
-/// Why a trace cannot be written.
+/// Errors of writing a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Writing failed: a full disk, a closed pipe.
@@ -88,11 +88,11 @@ pub enum WriteError {
 /// A part of a trace that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Damage {
-    /// Where it begins, in bytes from the start of the file.
+    /// Offset at which it begins, in bytes from the start of the file.
     pub offset: u64,
-    /// What is wrong there.
+    /// Kind of the damage.
     pub what: DamageKind,
-    /// How many records were in it, where that could be read.
+    /// Number of records in it, where that could be read.
     pub records: Option<u32>,
 }
 
@@ -103,14 +103,14 @@ pub enum DamageKind {
     Truncated,
     /// Bytes that are not a block; reading continued at the next one.
     Garbage {
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
     /// A block whose contents do not match their checksum, or do not decompress.
     Corrupt,
     /// Blocks are missing here: the numbering jumps.
     Missing {
-        /// How many.
+        /// Number of blocks.
         blocks: u32,
     },
     /// A block of a stream that this version does not know.

@@ -17,22 +17,22 @@ use crate::unpack::Unpacker;
 /// Bytes that are searched for the next block at a time.
 const WINDOW_BYTES: usize = 1 << 16;
 
-/// Why a trace cannot be followed any further.
+/// Errors after which a trace cannot be followed any further.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
     /// Reading failed.
     #[error("cannot read {}", path.display())]
     Io {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
     /// The file has become shorter than what was read, or begins differently.
     #[error("{} was overwritten while it was being read", path.display())]
     Overwritten {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
 }
@@ -64,7 +64,7 @@ pub struct Follower<R> {
     prefix: [u8; PREFIX_BYTES],
     header: Header,
     trailer: Option<Trailer>,
-    /// Where the next block begins.
+    /// Offset of the next block.
     at: u64,
     /// No block begins between `at` and here.
     searched: u64,
@@ -76,7 +76,7 @@ pub struct Follower<R> {
     unpacker: Unpacker,
 }
 
-/// What is found at a place of the file.
+/// Content found at a place of the file.
 enum Found {
     /// A block, unpacked to `raw` if it has records.
     Block(RawHeader, Option<BlockInfo>),
@@ -108,7 +108,7 @@ impl Follower<File> {
         Self::new(File::open(path).map_err(unreadable)?, path)
     }
 
-    /// Whether the path leads to another file by now, or to none. The file that was opened is
+    /// True if the path leads to another file by now, or to none. The file that was opened is
     /// followed nevertheless.
     pub fn is_replaced(&self) -> bool {
         let (Ok(this), Ok(other)) = (self.input.metadata(), self.path.metadata()) else {
@@ -162,12 +162,12 @@ impl<R: Read + Seek> Follower<R> {
         &self.header
     }
 
-    /// How the recording ended, once it has.
+    /// Trailer of the recording, once it has ended.
     pub fn trailer(&self) -> Option<&Trailer> {
         self.trailer.as_ref()
     }
 
-    /// What was skipped so far.
+    /// Amounts skipped so far.
     pub fn skipped(&self) -> Skipped {
         self.skipped
     }

@@ -64,10 +64,10 @@ impl Gather {
     }
 }
 
-/// Where the fixed parts of the records of one shape are.
+/// Positions of the fixed parts of the records of one shape.
 #[derive(Debug)]
 struct Shape {
-    /// At least the size of a head.
+    /// Size of a row, at least the size of a head.
     row_bytes: usize,
     /// Offset of the next one in the rows.
     at: usize,
@@ -123,7 +123,7 @@ struct Put<'a> {
     /// The lowest bytes of all values, then the next ones.
     bytes: &'a [u8],
     count: usize,
-    /// For numbers stored as differences, the value before the first.
+    /// Value before the first, for numbers stored as differences.
     first: Option<u64>,
     row_bytes: usize,
     offset: usize,

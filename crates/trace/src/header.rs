@@ -82,8 +82,8 @@ pub const JOB_VARIABLES: &[&str] = &[
 /// A scope in which one process stands for a whole tree: its source read sums over all processes, as prmon does.
 pub const SCOPE_TREE: &str = "tree";
 
-/// Where and how a recording was made. Strings that are really bytes (arguments, paths) are escaped
-/// by `proctrace_wire::escape`.
+/// Description of where and how a recording was made. Strings that are really bytes (arguments,
+/// paths) are escaped by `proctrace_wire::escape`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Layout of the records.
@@ -96,7 +96,7 @@ pub struct Header {
     pub command: Vec<String>,
     /// The requested scope: "command", "pids" or "system"; of some imported logs [`SCOPE_TREE`].
     pub scope: String,
-    /// Whether recording was limited to processes that the recording user could trace. False in
+    /// True if recording was limited to processes that the recording user could trace. False in
     /// older traces, whose recorders did not check.
     #[serde(default)]
     pub restricted: bool,
@@ -133,7 +133,7 @@ pub struct Header {
     pub on_full: String,
     /// Families of calls whose failures are recorded: "open", "stat"...
     pub misses: Vec<String>,
-    /// Whether successful opens are recorded. False in traces made before they could be.
+    /// True if successful opens are recorded. False in traces made before they could be.
     #[serde(default)]
     pub opens: bool,
     /// On average one of this many look-ups is timed; None: none.
@@ -144,8 +144,8 @@ pub struct Header {
     pub waits_min_ns: Option<u64>,
     /// Environment variables that are recorded.
     pub env_names: Vec<String>,
-    /// Those of [`JOB_VARIABLES`] that the command was given; empty if a running process is recorded,
-    /// with `--no-env`, and in traces made before they were recorded.
+    /// Variables of [`JOB_VARIABLES`] that the command was given; empty if a running process is
+    /// recorded, with `--no-env`, and in traces made before they were recorded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub job: BTreeMap<String, String>,
     /// Length of a scheduler tick in nanoseconds; None in traces made before it was recorded.
@@ -153,15 +153,15 @@ pub struct Header {
     pub tick_ns: Option<u64>,
     /// The hooks in use.
     pub hooks: Vec<Hook>,
-    /// How well each quantity is known, by its name (see [`Quantity`](crate::Quantity)); empty in
-    /// traces made before it was recorded. Names from other versions are preserved.
+    /// Knowledge of each quantity, by its name (see [`Quantity`](crate::Quantity)); empty in traces
+    /// made before it was recorded. Names from other versions are preserved.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub knowledge: BTreeMap<String, Knowledge>,
 }
 
 impl Header {
-    /// How well the recording knows a quantity: as stated in the header, or, for traces made before
-    /// it was recorded, derived from the recorder's options.
+    /// Knowledge of a quantity in the recording: as stated in the header, or, for traces made
+    /// before it was recorded, derived from the recorder's options.
     pub fn knows(&self, quantity: Quantity) -> Knowledge {
         self.knowledge.get(quantity.name()).cloned().unwrap_or_else(|| self.was_asked_for(quantity))
     }
@@ -184,7 +184,7 @@ impl Header {
         }
     }
 
-    /// How well a recorder that gets everything from the kernel knows a quantity, derived from its
+    /// Knowledge of a quantity by a recorder that gets everything from the kernel, derived from its
     /// options.
     pub fn was_asked_for(&self, quantity: Quantity) -> Knowledge {
         if let Some(family) = quantity.family() {
@@ -250,12 +250,12 @@ pub struct Hook {
     pub hook: String,
 }
 
-/// How a recording ended.
+/// End of a recording, with its totals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trailer {
     /// CLOCK_BOOTTIME at the end of the recording.
     pub ended_ns: u64,
-    /// Why.
+    /// The reason it ended.
     pub ended: Ended,
     /// Status and usage of the payload; None if it was still running.
     pub payload: Option<PayloadUsage>,
@@ -267,27 +267,29 @@ pub struct Trailer {
     pub losses: Vec<LossCount>,
     /// The kernel's accounting of the recording's own cgroup, if it had one.
     pub cgroup: Option<CgroupUsage>,
-    /// What all CPUs of the machine did meanwhile; None in older traces, and where it is not known.
+    /// Work of all CPUs of the machine meanwhile; None in older traces, and where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineUse>,
-    /// What the recorder itself used.
+    /// Usage of the recorder itself.
     pub recorder: RecorderUsage,
     /// The recorder's programs in the kernel. Empty in older traces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<Program>,
-    /// Those of [`JOB_VARIABLES`] that were found while it was made: those of a job that was there before
-    /// its recorder. See [`Header::job`].
+    /// Variables of [`JOB_VARIABLES`] that were found while it was made: those of a job that was there
+    /// before its recorder. See [`Header::job`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub job: BTreeMap<String, String>,
-    /// How long tasks waited for the recorder, if they were made to (`on_full`); none if they never did.
+    /// Time that tasks waited for the recorder, if they were made to (`on_full`); none if they never
+    /// did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_up: Option<HeldUp>,
-    /// What a job of a node cannot choose itself; None for other recordings, and in older traces.
+    /// Facts that a job of a node cannot choose itself; None for other recordings, and in older
+    /// traces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_node: Option<OfNode>,
 }
 
-/// What all CPUs of a machine did in a time, as the kernel counts it, in clock ticks.
+/// Work of all CPUs of a machine in a time, as the kernel counts it, in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineUse {
     /// Time in which they were not idle, in sum, with that which a host gave to other virtual machines.
@@ -307,15 +309,16 @@ pub struct HeldUp {
     pub total_ns: u64,
 }
 
-/// What the recorder of a node found out about a job, other than from what the job says of itself.
+/// Facts that the recorder of a node found out about a job, other than from what the job says of
+/// itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OfNode {
     /// The user of its processes: the first real user other than root, or root if there was no other.
     pub uid: Option<u32>,
-    /// That user's name, where the node knows one.
+    /// Name of that user, where the node knows one.
     pub user: Option<String>,
-    /// Whether it may have run before it was recorded.
+    /// True if it may have run before it was recorded.
     pub began_before: bool,
     /// CPU time that its cgroup had used by then.
     pub before_cpu_ns: Option<u64>,
@@ -341,13 +344,13 @@ pub struct CgroupUsage {
     pub path: String,
     /// Total.
     pub usage_ns: u64,
-    /// In user mode.
+    /// Time in user mode.
     pub user_ns: u64,
-    /// In the kernel.
+    /// Time in the kernel.
     pub system_ns: u64,
 }
 
-/// Why a recording ended.
+/// The reason a recording ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
@@ -364,7 +367,7 @@ pub enum Ended {
 /// The payload's status and usage as reported by wait4.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayloadUsage {
-    /// How it ended.
+    /// Outcome of the command.
     pub outcome: Outcome,
     /// CLOCK_BOOTTIME at its exit.
     pub exited_ns: u64,
@@ -381,15 +384,15 @@ pub struct PayloadUsage {
 pub struct LossCount {
     /// The kind of record.
     pub kind: Kind,
-    /// Why.
+    /// Reason of the loss.
     pub reason: LossReason,
     /// The CPU, if known.
     pub cpu: Option<u32>,
-    /// How many.
+    /// Number of records.
     pub count: u64,
 }
 
-/// What the recorder itself used.
+/// Usage of the recorder itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecorderUsage {
     /// User time.

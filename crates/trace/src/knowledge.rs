@@ -1,4 +1,4 @@
-//! How well a recording knows each quantity: exact, an estimate, or absent.
+//! Knowledge of each quantity in a recording: exact, an estimate, or absent.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ pub enum Quantity {
     Memory,
     /// Variables of environments.
     Environment,
-    /// How long failed look-ups take.
+    /// Durations of failed look-ups.
     LookupTimes,
     /// The files that were opened.
     OpenedFiles,
@@ -164,7 +164,7 @@ impl Quantity {
     }
 }
 
-/// How well a source knows a quantity, regardless of records lost while recording.
+/// Knowledge of a quantity by a source, regardless of records lost while recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Knowledge {
@@ -177,7 +177,7 @@ pub enum Knowledge {
     },
     /// There are no values.
     Absent {
-        /// Why.
+        /// The reason for it.
         reason: String,
     },
 }

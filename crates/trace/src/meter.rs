@@ -1,4 +1,4 @@
-//! How far the reading of a trace has come, as another thread sees it.
+//! Progress of the reading of a trace, as another thread sees it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

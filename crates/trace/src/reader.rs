@@ -17,8 +17,8 @@ use crate::writer::BYTE_ORDER;
 use crate::{FORMAT_VERSION, MAGIC};
 
 pub(crate) const PREFIX_BYTES: usize = 24;
-/// Only headers of blocks are read through the buffer, and most blocks are skipped: a larger one would read much of them
-/// all the same.
+/// Size of the buffer. Only headers of blocks are read through the buffer, and most blocks are skipped: a larger one
+/// would read much of them all the same.
 const BUFFER_BYTES: usize = 1 << 12;
 
 /// Returns the blocks of a trace in file order.
@@ -41,7 +41,7 @@ pub struct Reader<R> {
     /// Reused for the next block.
     stored: Vec<u8>,
     unpacker: Option<Unpacker>,
-    /// Who waits for it.
+    /// Meter read by those who wait for it.
     meter: Option<Meter>,
 }
 
@@ -158,7 +158,7 @@ impl<R: Read + Seek> Reader<R> {
         &self.header
     }
 
-    /// How the recording ended; known after the last block, and absent from an incomplete trace.
+    /// Trailer of the recording; known after the last block, and absent from an incomplete trace.
     pub fn trailer(&self) -> Option<&Trailer> {
         self.trailer.as_ref()
     }
@@ -300,7 +300,7 @@ impl<R: Read + Seek> Reader<R> {
         None
     }
 
-    /// Whether the bytes from `at` on belong to a block already noted as truncated.
+    /// True if the bytes from `at` on belong to a block already noted as truncated.
     fn is_rest_of_truncated_block(&self, at: u64) -> bool {
         self.damage.last().is_some_and(|damage| {
             damage.what == DamageKind::Truncated && damage.offset + RAW_HEADER_BYTES as u64 == at
