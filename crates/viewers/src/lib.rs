@@ -1,4 +1,4 @@
-//! From the items of a timeline to the files of other viewers and tools.
+//! Conversion of the items of a timeline to the files of other viewers and tools.
 //!
 //! A [`Viewer`] takes one item at a time and writes what it can at once, so the memory it needs does
 //! not grow with arguments and samples. What is not known is left out of the files.
@@ -48,14 +48,14 @@ pub enum Weight {
     Processes,
 }
 
-/// What was written.
+/// Summary of what was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
     /// Number of the things that the format consists of.
     pub items: u64,
     /// Their names, for one and for several.
     pub names: (&'static str, &'static str),
-    /// What is not there, and why.
+    /// Notes on what is not there, and why.
     pub notes: Vec<String>,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Otlp<W> {
     begin_unix_ns: u64,
     length_ns: u64,
     trace_id: String,
-    /// What a line begins with.
+    /// Beginning of each line.
     head: Vec<u8>,
     /// The spans of the current line.
     line: json::Lines,
@@ -36,7 +36,7 @@ pub(crate) struct Otlp<W> {
     phases: u32,
 }
 
-/// What a span is of.
+/// Object of a span.
 #[derive(Clone, Copy)]
 enum Span {
     Process(u32),

@@ -57,7 +57,7 @@ impl Stacks {
         self.nodes.push(Node { parent, name, cpu_ns, wall_ns, processes });
     }
 
-    /// Whether the value is known of every chain.
+    /// True if the value is known of every chain.
     pub(crate) fn knows(&self, weight: Weight) -> bool {
         weight != Weight::Cpu || self.nodes.iter().all(|node| node.cpu_ns.is_some())
     }

@@ -19,7 +19,8 @@ pub(crate) fn known(path: &[u8]) -> Option<Cow<'_, str>> {
     (!path.is_empty()).then(|| to_text(path))
 }
 
-/// For formats without escapes of their own: control characters and invisible ones become visible.
+/// Text for formats without escapes of their own: control characters and invisible ones become
+/// visible.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     escape::terminal(text)
 }

@@ -10,7 +10,7 @@ pub(super) struct Call<'a> {
     /// The places of files in assembler, and in Fortran, which tools that read the database do not read.
     pub(super) assembler: Vec<usize>,
     pub(super) fortran: Vec<usize>,
-    /// Whether arguments are in a file (`@FILE`), whose contents are not known.
+    /// True if arguments are in a file (`@FILE`), whose contents are not known.
     pub(super) has_response_file: bool,
 }
 
@@ -20,7 +20,7 @@ const SOURCES: &[&[u8]] = &[
     b"cppm", b"ixx",
 ];
 
-/// Those that clang compiles as well, while gcc passes them to the linker.
+/// Suffixes of files that clang compiles as well, while gcc passes them to the linker.
 const OF_CLANG: &[&[u8]] = &[b"CC", b"CXX", b"C++", b"MM", b"c++m", b"cxxm", b"ccm"];
 
 const ASSEMBLER: &[&[u8]] = &[b"s", b"S", b"sx", b"asm"];

@@ -17,7 +17,7 @@ use self::call::Call;
 use crate::json::Lines;
 use crate::{Viewer, Written};
 
-/// How far above a compiler another one is looked for.
+/// Number of levels above a compiler at which another one is looked for.
 const LEVELS_MAX: usize = 32;
 
 pub(crate) struct CompileCommands<W> {
@@ -29,11 +29,11 @@ pub(crate) struct CompileCommands<W> {
     left_out: LeftOut,
 }
 
-/// What is kept of each process.
+/// State kept of each process.
 struct Process {
     parent: Option<u32>,
     begin_ns: u64,
-    /// When it first ran a compiler.
+    /// Time at which it first ran a compiler.
     compiles_from_ns: Option<u64>,
 }
 
@@ -115,7 +115,7 @@ impl<W: Write> CompileCommands<W> {
         Ok(())
     }
 
-    /// Whether the process, or one above it at the time of the fork, was in a compiler already.
+    /// True if the process, or one above it at the time of the fork, was in a compiler already.
     fn is_below_compiler(&self, run: &TimelineRun<'_>) -> bool {
         let (mut at, mut time_ns) = (Some(run.process), run.begin_ns);
         for _ in 0..LEVELS_MAX {

@@ -1,4 +1,4 @@
-//! Which programs are compilers, and which run one that they are given.
+//! Names of compilers, and of programs that run one that they are given.
 
 /// Compilers of C, C++, Objective-C and CUDA, without version and target.
 const COMPILERS: &[&[u8]] = &[

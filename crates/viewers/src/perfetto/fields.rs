@@ -2,7 +2,7 @@
 
 /// Trace and TracePacket.
 pub(super) mod packet {
-    /// Of Trace.
+    /// Number of a packet in Trace.
     pub(crate) const OF_TRACE: u32 = 1;
     pub(crate) const FTRACE_EVENTS: u32 = 1;
     pub(crate) const CLOCK_SNAPSHOT: u32 = 6;
@@ -25,7 +25,7 @@ pub(super) mod clock {
     pub(crate) const PRIMARY: u32 = 2;
     pub(crate) const ID: u32 = 1;
     pub(crate) const TIMESTAMP: u32 = 2;
-    /// Of BuiltinClock.
+    /// Values of BuiltinClock.
     pub(crate) const REALTIME: u64 = 1;
     pub(crate) const BOOTTIME: u64 = 6;
 }

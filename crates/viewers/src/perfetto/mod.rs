@@ -203,7 +203,7 @@ impl<W: Write> Perfetto<W> {
         of.end_ns.map_or(Ok(()), |end_ns| self.pid_is_free(end_ns, of.pid))
     }
 
-    /// What the kernel reports when a process is gone: sched_process_free.
+    /// Writes what the kernel reports when a process is gone: sched_process_free.
     fn pid_is_free(&mut self, time_ns: u64, pid: i32) -> io::Result<()> {
         let at_ns = self.begin_ns.saturating_add(time_ns);
         self.put(time_ns, |packet| {

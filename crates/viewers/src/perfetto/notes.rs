@@ -1,4 +1,4 @@
-//! What is known of a slice besides its times: debug annotations.
+//! Notes on a slice besides its times: debug annotations.
 
 use proctrace_findings::{Figure, Outcome, TimelineProcess, TimelineRun};
 
