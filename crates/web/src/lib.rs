@@ -1,5 +1,5 @@
-//! From findings to one self-contained page: HTML with its script, its style and its data, which needs
-//! no network and opens from a file.
+//! Conversion of findings to one self-contained page: HTML with its script, its style and its data,
+//! which needs no network and opens from a file.
 //!
 //! Strings of the payload are only in two places: in the packed data, which is base64, and, escaped, in the
 //! title and in the text for browsers without scripts. The page's Content-Security-Policy admits this
@@ -24,7 +24,7 @@ use crate::visible::{markup, visible};
 const SCRIPT: &str = include_str!("../app/dist/app.js");
 const STYLE: &str = include_str!("../app/dist/app.css");
 
-/// What a page shows.
+/// Contents of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
     /// The findings; of their advice the page shows `advised` instead.

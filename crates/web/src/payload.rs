@@ -31,7 +31,7 @@ const ELSEWHERE: &[&str] = &[
 /// Parts of its ends that the page has in other forms.
 const ENDS_ELSEWHERE: &[&str] = &["by_program", "fatal_signals"];
 
-/// What the first picture needs: findings without long tables, categories, lives and strips.
+/// Data that the first picture needs: findings without long tables, categories, lives and strips.
 pub(crate) fn first(page: &Page<'_>) -> io::Result<Vec<u8>> {
     let mut findings = serde_json::to_value(page.findings)?;
     if let Some(all) = findings.as_object_mut() {

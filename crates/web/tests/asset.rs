@@ -12,7 +12,7 @@ fn app() -> PathBuf {
     Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("app")
 }
 
-/// As build.mjs computes it.
+/// Hash of the sources as build.mjs computes it.
 fn hash_of_sources() -> String {
     let mut sources: Vec<String> = fs::read_dir(app().join("src"))
         .unwrap()
