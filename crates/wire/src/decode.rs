@@ -9,13 +9,13 @@ use crate::layout::{
     WorkdirFixed,
 };
 
-/// What can be wrong with the bytes of a record.
+/// Errors of the bytes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Fewer bytes are left than the size of a record's head.
     #[error("the remaining {left} bytes are too few for a record")]
     Leftover {
-        /// How many.
+        /// Number of bytes left.
         left: usize,
     },
     /// An impossible record size.
@@ -131,7 +131,8 @@ impl Exec<'_> {
     }
 }
 
-/// What the kernel appends to the path of a file that has no name any more: d_path() in fs/d_path.c.
+/// Text that the kernel appends to the path of a file that has no name any more: d_path() in
+/// fs/d_path.c.
 const GONE: &[u8] = b" (deleted)";
 
 /// A decoded record. The fixed parts are copies, because blocks are not aligned.

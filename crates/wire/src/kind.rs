@@ -54,7 +54,7 @@ pub enum Kind {
     Place = 18,
     /// A part of a mount table.
     Mounts = 19,
-    /// How long a failed look-up took.
+    /// Duration of a failed look-up.
     LookupTime = 20,
     /// A successful open, with a number.
     OpenedNamed = 21,
@@ -175,7 +175,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why a record was lost.
+/// The reason a record was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u16)]

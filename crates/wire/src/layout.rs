@@ -255,7 +255,7 @@ records! {
     Named as "pt_named" {
         /// Kind 15.
         head: Head,
-        /// As in [`MissFixed`], like the next five.
+        /// Number of the call as in [`MissFixed`], like the next five.
         call: u16,
         /// errno.
         error: u16,
@@ -357,9 +357,9 @@ records! {
         process: u32,
         /// Serial of the task that woke it, 0 for one outside the recording.
         waker: u32,
-        /// When it left its CPU; for a new task its birth.
+        /// Time at which it left its CPU; for a new task its birth.
         since_ns: u64,
-        /// When it was woken; `since_ns` if it was not asleep; 0 if not known.
+        /// Time at which it was woken; `since_ns` if it was not asleep; 0 if not known.
         woken_ns: u64,
         /// Thread-group id of the waker; 0 for none.
         waker_tgid: i32,
@@ -401,13 +401,13 @@ records! {
         sender_comm: [u8; 16],
     }
 
-    /// How long a failed look-up took.
+    /// Duration of a failed look-up.
     LookupTime as "pt_lookup_time" {
         /// Kind 20, and otherwise that of the look-up.
         head: Head,
         /// [`Named::number`] of the look-up.
         number: u32,
-        /// From entry to return of the system call; the largest value stands for more.
+        /// Time from entry to return of the system call; the largest value stands for more.
         duration_ns: u32,
     }
 
@@ -434,7 +434,7 @@ records! {
         head: Head,
         /// Inode number of /proc/PID/ns/mnt.
         mount_namespace: u32,
-        /// Where this part begins.
+        /// Offset of this part in the table.
         offset: u32,
         /// Bytes of this part.
         bytes: u32,
@@ -520,7 +520,7 @@ records! {
     Tick as "pt_tick" {
         /// Kind 10.
         head: Head,
-        /// When the pass began.
+        /// Begin of the pass.
         begin_ns: u64,
         /// Live tasks of the tree.
         tasks: u32,
@@ -528,7 +528,7 @@ records! {
         running: u32,
         /// Sleeping.
         sleeping: u32,
-        /// In uninterruptible sleep.
+        /// Tasks in uninterruptible sleep.
         uninterruptible: u32,
         /// Stopped or traced.
         stopped: u32,

@@ -7,7 +7,7 @@ pub const MARK_PATH: &[u8] = b"/proc/proctrace-mark/";
 /// Longest text of a mark in bytes; a name in a path can have 255.
 pub const MARK_BYTES_MAX: usize = 200;
 
-/// Why words are not the text of a mark.
+/// Errors of words that are not the text of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MarkError {
     /// There is none, or only white space.
@@ -16,7 +16,7 @@ pub enum MarkError {
     /// More than [`MARK_BYTES_MAX`].
     #[error("the text of a mark has {bytes} bytes; at most {MARK_BYTES_MAX} are possible")]
     TooLong {
-        /// How many it has.
+        /// Size of the text.
         bytes: usize,
     },
     /// An option instead of a text.

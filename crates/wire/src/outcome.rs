@@ -1,10 +1,10 @@
-//! How a process ended, decoded from its wait(2) status.
+//! End of a process, decoded from its wait(2) status.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// How a process ended.
+/// End of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -51,7 +51,7 @@ impl Outcome {
     }
 }
 
-/// Whether a process with this wait(2) status left a core dump.
+/// True if a process with this wait(2) status left a core dump.
 #[inline]
 pub fn dumped_core(status: u32) -> bool {
     status & 0x80 != 0

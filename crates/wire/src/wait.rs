@@ -1,8 +1,8 @@
-//! What a task waited for, and what ended the wait.
+//! Object of a task's wait, and what ended it.
 
 use crate::layout::{WAIT_BY_END, WAIT_BY_INTERRUPT, WAIT_BY_TASK, Wait};
 
-/// What a task waited for, derived from its system call, the file concerned and its state.
+/// Object of a task's wait, derived from its system call, the file concerned and its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitFor {
     /// It was ready to run: preempted, or just created.
@@ -78,7 +78,7 @@ impl WaitFor {
         }
     }
 
-    /// What a recorded task waited for.
+    /// Object of a recorded wait.
     pub fn of(wait: &Wait, on: Architecture) -> Self {
         let sleeps = match u8::try_from(wait.state).unwrap_or(0) {
             b'R' => return Self::Cpu,
@@ -109,7 +109,7 @@ const FIFO: u16 = 1;
 const CHARACTER_DEVICE: u16 = 2;
 const SOCKET: u16 = 12;
 
-/// What ended a sleep.
+/// The task or event that ended a sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Woken {
     /// A task of the recording, by its serial.
@@ -125,7 +125,7 @@ pub enum Woken {
 }
 
 impl Woken {
-    /// What ended a recorded wait.
+    /// The task or event that ended a recorded wait.
     ///
     /// Data sent to a local address is delivered in a software interrupt while the sender is still in
     /// its system call (__local_bh_enable_ip), so this counts as woken by the sender.
@@ -162,7 +162,7 @@ pub enum Architecture {
     Unknown,
 }
 
-/// What system calls have in common when they sleep.
+/// Groups of system calls that sleep alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Group {
     /// Reads or writes a descriptor of any type.
@@ -181,7 +181,7 @@ enum Group {
 }
 
 impl Architecture {
-    /// That of a machine as uname(2) names it.
+    /// Architecture of a machine as uname(2) names it.
     pub fn of_machine(machine: &str) -> Self {
         match machine {
             "x86_64" => Self::X86,
