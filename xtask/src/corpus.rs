@@ -72,7 +72,7 @@ pub(crate) fn run(args: &CorpusArgs) -> Result<()> {
     Ok(())
 }
 
-/// In the order of their names.
+/// Jobs in the order of their names.
 fn jobs(names: &[String], kept_back: bool) -> Result<Vec<Job>> {
     let place = root().join("fixtures/corpus").join(if kept_back { "kept-back" } else { "" });
     let files = fs::read_dir(&place).context("cannot list fixtures/corpus")?;

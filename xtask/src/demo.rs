@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use crate::run::{as_root, cargo, metadata, root, run as execute, target_dir};
 use crate::{one_build, setup};
 
-/// From which the duration of a first build is estimated: the time of all cores, partly idle, in
+/// Basis of the estimate of a first build's duration: the time of all cores, partly idle, in
 /// minutes, on a virtual machine of 2026.
 const FIRST_BUILD_CPU_MINUTES: usize = 16;
 
@@ -44,7 +44,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Whether polars, which takes most of a first build, has been compiled.
+/// True if polars, which takes most of a first build, has been compiled.
 fn has_analysis(target: &Path) -> bool {
     std::fs::read_dir(target.join("release/deps")).is_ok_and(|mut files| {
         files.any(|file| {

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use crate::run::{cargo, output, root, run as execute, target_dir};
 use crate::setup;
 
-/// Where units are below a prefix.
+/// Directory of units below a prefix.
 const UNITS: &str = "lib/systemd/system";
 
 /// Builds all files into target/dist/package.

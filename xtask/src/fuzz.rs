@@ -87,7 +87,7 @@ fn regressions(target: &str) -> PathBuf {
     root().join("fuzz/regressions").join(target)
 }
 
-/// How to invoke cargo of a nightly toolchain.
+/// Command that invokes cargo of a nightly toolchain.
 struct Toolchain(&'static [&'static str]);
 
 impl Toolchain {
@@ -139,7 +139,7 @@ fn plain(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Whether a directory is empty or does not exist.
+/// True if a directory is empty or does not exist.
 fn is_empty(directory: &Path) -> bool {
     std::fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
 }

@@ -85,7 +85,7 @@ pub(crate) fn pythia8() -> Result<()> {
     Ok(())
 }
 
-/// Whether the venv was completed from these requirements and still works.
+/// True if the venv was completed from these requirements and still works.
 fn is_right(home: &Path, requirements: &Path) -> bool {
     let made_of = fs::read(home.join(MADE_OF)).ok();
     made_of.is_some() && made_of == fs::read(requirements).ok() && imports(home).is_ok()
@@ -150,7 +150,7 @@ fn make(home: &Path, requirements: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether any index is reachable: the smallest wheel is requested in any version, so that an error
+/// True if any index is reachable: the smallest wheel is requested in any version, so that an error
 /// in the requirements is not mistaken for a network failure.
 fn index_answers(home: &Path) -> bool {
     pip(home)

@@ -30,7 +30,7 @@ else:
 print(sys.executable)
 "#;
 
-/// Whether a Python is usable.
+/// Answer to the question if a Python is usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Answer {
     /// It has a supported version and can create a venv.
@@ -60,7 +60,7 @@ pub(crate) fn find() -> Result<PathBuf, String> {
     }
 }
 
-/// Whether installing a system package could help: there is no Python at all, or a supported one
+/// True if installing a system package could help: there is no Python at all, or a supported one
 /// without venv.
 pub(crate) fn is_wanting() -> bool {
     let answers = ask_all();

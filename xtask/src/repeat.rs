@@ -10,26 +10,26 @@ use anyhow::{Context, Result, bail};
 
 use crate::run::{cargo_that_can_be_interrupted, line};
 
-/// How often a test that failed is run again.
+/// Number of times that a test that failed is run again.
 const REPETITIONS: usize = 2;
-/// If more tests fail, the machine is not the reason, and none is repeated.
+/// Maximum number of failed tests for repetition: if more fail, the machine is not the reason.
 const FAILED_MAX: usize = 5;
 
-/// How long to wait for output after the command has ended.
+/// Time to wait for output after the command has ended.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
 
 /// A test that failed among all others and passed alone.
 #[derive(Debug, PartialEq, Eq)]
 struct Flaky {
     name: String,
-    /// At which repetition it passed.
+    /// Number of the repetition at which it passed.
     at: usize,
 }
 
 /// Tests that failed, of one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Failed {
-    /// As cargo selects the target: `--lib`, `--test gate`.
+    /// Arguments by which cargo selects the target: `--lib`, `--test gate`.
     target: Vec<String>,
     tests: Vec<String>,
 }
@@ -67,7 +67,7 @@ pub(crate) fn run(tests: &mut Command, arguments: &[String]) -> Result<Option<St
     Ok(summary)
 }
 
-/// At which repetition a test passes that runs alone; None if at none.
+/// Number of the repetition at which a test passes that runs alone; None if at none.
 fn passes_at(
     tests: &Command,
     target: &[String],
@@ -90,7 +90,7 @@ fn passes_at(
     Ok(None)
 }
 
-/// Whether a test ran and passed: one that was ignored or not found fails nothing.
+/// True if a test ran and passed: one that was ignored or not found fails nothing.
 fn has_passed(text: &str, test: &str) -> bool {
     let passed = format!("test {test} ... ok");
     text.lines().any(|line| line == passed)
@@ -143,7 +143,7 @@ fn show(mut reader: impl Read, lines: &mpsc::Sender<String>) {
     }
 }
 
-/// Whether [`failed`] looks at a line.
+/// True if [`failed`] looks at a line.
 fn tells(line: &str) -> bool {
     line.ends_with(" ... FAILED")
         || line.ends_with(" ... ok")
@@ -151,7 +151,7 @@ fn tells(line: &str) -> bool {
         || line.starts_with("error")
 }
 
-/// What failed; `None` if nothing did, or if not all of it is known to be tests.
+/// The tests that failed; `None` if nothing did, or if not all of it is known to be tests.
 fn failed(text: &str) -> Option<Vec<Failed>> {
     let (mut targets, mut tests) = (Vec::new(), Vec::new());
     let mut found = Vec::new();

@@ -70,7 +70,7 @@ pub(crate) fn as_root(program: impl AsRef<OsStr>) -> Command {
     }
 }
 
-/// Whether we are root.
+/// True if we are root.
 pub(crate) fn is_root() -> bool {
     // The owner of /proc/self is our effective user.
     use std::os::unix::fs::MetadataExt;
@@ -99,7 +99,7 @@ pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Whether a program of this name is installed.
+/// True if a program of this name is installed.
 pub(crate) fn exists(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // where Debian keeps bpftool, often not on PATH

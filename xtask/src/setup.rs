@@ -10,7 +10,7 @@ use crate::run::{as_root, exists, run as execute};
 /// A system tool that a task needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tool {
-    /// Whether it is installed.
+    /// Test that is true if it is installed.
     there: fn() -> bool,
     /// Its package on Debian and derivatives.
     debian: &'static str,
@@ -18,7 +18,7 @@ pub(crate) struct Tool {
     rhel: &'static str,
 }
 
-/// Needed to build.
+/// Tools needed to build.
 pub(crate) const BUILD: &[Tool] = &[
     Tool { there: || exists("clang"), debian: "clang", rhel: "clang" },
     Tool {
@@ -30,7 +30,7 @@ pub(crate) const BUILD: &[Tool] = &[
     Tool { there: || exists("make"), debian: "make", rhel: "make" },
 ];
 
-/// Needed to build and test.
+/// Tools needed to build and test.
 pub(crate) const EVERYTHING: &[Tool] = &[
     BUILD[0],
     BUILD[1],
@@ -63,11 +63,11 @@ pub(crate) const EVERYTHING: &[Tool] = &[
     Tool { there: || exists("ctest"), debian: "cmake", rhel: "cmake" },
 ];
 
-/// For payloads in Python. RHEL's python3 may be too old, and includes venv.
+/// Tools for payloads in Python. RHEL's python3 may be too old, and includes venv.
 pub(crate) const PYTHON: &[Tool] =
     &[Tool { there: || !is_wanting(), debian: "python3-venv", rhel: "python3.12" }];
 
-/// For PySpark.
+/// Tools for PySpark.
 pub(crate) const SPARK: &[Tool] = &[Tool {
     there: || exists("java"),
     debian: "openjdk-17-jre-headless",
@@ -82,7 +82,7 @@ pub(crate) const SLURM: &[Tool] = &[
     Tool { there: || exists("ip"), debian: "iproute2", rhel: "iproute" },
 ];
 
-/// For the script of `report --html`.
+/// Tools for the script of `report --html`.
 pub(crate) const WEB: &[Tool] = &[
     Tool { there: || exists("node"), debian: "nodejs", rhel: "nodejs" },
     Tool { there: || exists("npm"), debian: "npm", rhel: "npm" },

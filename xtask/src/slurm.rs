@@ -99,7 +99,7 @@ fn ran(site: &Site, proctrace: &Path) -> Result<(Vec<Job>, Vec<Row>)> {
     Ok((jobs, rows(site, proctrace)?))
 }
 
-/// Where jobs are submitted.
+/// Node to which jobs are submitted.
 struct Node<'a> {
     site: &'a Site,
     cluster: &'a Cluster<'a>,
@@ -193,7 +193,7 @@ impl Node<'_> {
         Ok(path)
     }
 
-    /// Whether the script of a job has begun.
+    /// True if the script of a job has begun.
     fn has_begun(&self, job: &Job) -> bool {
         self.site.path("jobs").join(format!("begun.{}", job.id)).exists()
     }

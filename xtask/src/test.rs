@@ -8,7 +8,7 @@ use crate::{prmon, repeat, setup, verifier};
 
 /// Leaves out the tests of fleets on Spark, which take Java 17 and a package of 450 MB.
 const WITHOUT_SPARK: &str = "--no-spark";
-/// How the names of these tests begin.
+/// Prefix of the names of these tests.
 const SPARK_TESTS: &str = "spark_";
 
 /// Builds everything and runs every test.

@@ -90,7 +90,7 @@ fn count() -> Result<BTreeMap<String, u64>> {
     Ok(counts)
 }
 
-/// What the counts depend on besides the programs: "Linux 6.18, clang 14".
+/// Kernel and compiler, on which the counts depend besides the programs: "Linux 6.18, clang 14".
 fn place() -> Result<String> {
     let two = |text: &str| text.split('.').take(2).collect::<Vec<_>>().join(".");
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")

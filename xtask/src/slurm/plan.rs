@@ -1,6 +1,6 @@
 //! The jobs that are submitted: what each does, how many processes that makes, and when it runs.
 
-/// When a job runs, by the recorders.
+/// Time at which a job runs, relative to the recorders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
     /// While the first one records.
@@ -27,13 +27,13 @@ impl When {
         }
     }
 
-    /// Whether its script waits until it is let go on.
+    /// True if its script waits until it is let go on.
     pub(super) fn waits(self) -> bool {
         matches!(self, Self::Across | Self::BegunUnseen)
     }
 }
 
-/// How a job is submitted.
+/// Way in which a job is submitted.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum How {
     /// By sbatch(1): what follows `#!/bin/sh`, with `BEGUN` where it has begun if that is not at once, and the
@@ -43,7 +43,7 @@ pub(super) enum How {
     Direct(&'static [&'static str]),
 }
 
-/// What is done to a job from outside.
+/// Action on a job from outside.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Then {
     Nothing,
@@ -64,7 +64,7 @@ pub(super) struct Planned {
     pub(super) options: &'static [&'static str],
     /// The number of elements of an array.
     pub(super) elements: Option<u32>,
-    /// Whether the second user submits it.
+    /// True if the second user submits it.
     pub(super) is_of_second_user: bool,
     pub(super) then: Then,
     /// The status of an earlier run, and its processes other than slurmstepd(8), if the job has Slurm run it again.

@@ -1,10 +1,10 @@
-//! What commands print.
+//! Output of commands.
 
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// What a command prints.
+/// Output of a command.
 pub(super) fn text_of(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     if !output.status.success() {

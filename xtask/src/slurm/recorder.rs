@@ -95,12 +95,12 @@ impl Recorder {
     }
 }
 
-/// Where summaries are.
+/// Directory of summaries.
 fn lake(site: &Site) -> PathBuf {
     site.path("lake")
 }
 
-/// What the lake says of a job.
+/// Row of the lake about a job.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Row {
     pub(super) batch_system: Option<String>,

@@ -28,7 +28,7 @@ pub(super) struct Site {
     pub(super) mounted: PathBuf,
     /// The name of the cgroup below it.
     pub(super) cgroup: String,
-    /// Whether controllers of cgroup v1 are mounted, too.
+    /// True if controllers of cgroup v1 are mounted, too.
     pub(super) is_hybrid: bool,
 }
 
@@ -155,7 +155,7 @@ PartitionName={PARTITION} Nodes={NODE} Default=YES MaxTime=10 State=UP
     }
 }
 
-/// Where cgroup v2 is mounted.
+/// Directory on which cgroup v2 is mounted.
 fn mount_point() -> Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts")?;
     let mut fields = mounts.lines().map(|line| line.split(' ').skip(1));

@@ -1,4 +1,4 @@
-//! What Slurm says of its jobs: scontrol(1), which knows them for as long as MinJobAge.
+//! Jobs by the word of Slurm: scontrol(1), which knows them for as long as MinJobAge.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ pub(super) struct Job {
     pub(super) state: String,
     /// Status, and the signal that ended it or 0.
     pub(super) exit: (i64, i64),
-    /// Whether it has had a node.
+    /// True if it has had a node.
     pub(super) ran: bool,
 }
 
 impl Job {
-    /// Whether it has ended, and its node is free again.
+    /// True if it has ended, and its node is free again.
     pub(super) fn is_over(&self) -> bool {
         ["COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT"].contains(&self.state.as_str())
     }
@@ -48,8 +48,8 @@ pub(super) fn jobs(cluster: &Cluster<'_>) -> Result<Vec<Job>> {
     text.lines().filter(|line| line.starts_with("JobId=")).map(job).collect()
 }
 
-/// From `JobId=7 ArrayJobId=4 ArrayTaskId=2 JobName=a name UserId=nobody(65534) …`: a value ends where the next key
-/// begins.
+/// Job from `JobId=7 ArrayJobId=4 ArrayTaskId=2 JobName=a name UserId=nobody(65534) …`: a value ends where the next
+/// key begins.
 fn job(line: &str) -> Result<Job> {
     let mut fields: BTreeMap<&str, String> = BTreeMap::new();
     let mut last = None;

@@ -12,7 +12,7 @@ use super::truth::Job;
 pub(super) struct Expected<'a> {
     pub(super) job: &'a Job,
     pub(super) planned: &'a Planned,
-    /// Whether it is about the run before Slurm ran it again.
+    /// True if it is about the run before Slurm ran it again.
     pub(super) is_earlier: bool,
 }
 
@@ -47,7 +47,7 @@ impl Expected<'_> {
         }
     }
 
-    /// How many rows there must be, and whether they must be marked as partial.
+    /// Number of rows that there must be, and true if they must be marked as partial.
     pub(super) fn rows(&self) -> (usize, bool) {
         let (number, is_partial) = self.planned.when.rows();
         if self.job.ran {
@@ -57,7 +57,7 @@ impl Expected<'_> {
         }
     }
 
-    /// What is wrong with a row of it.
+    /// Faults of a row of it.
     pub(super) fn faults(&self, row: &Row) -> Vec<String> {
         let mut faults = Vec::new();
         let is_partial = self.rows().1;
