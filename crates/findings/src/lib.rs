@@ -1,9 +1,11 @@
 //! Results of an analysis as plain data: the interface between analysis and rendering.
 //!
-//! Nothing here depends on how a value was computed or how it is rendered. Every number has its
-//! unit in its name. Names and paths are text as `proctrace_wire::escape` produces it. `proctrace
-//! report --json` serialises [`Findings`] as it is, so field names are a public interface: fields
-//! may be added, but not renamed.
+//! Nothing here depends on how a value was computed. Nothing draws or writes either, but what all
+//! renderings have in common is decided here: how a number reads ([`figure()`], [`count()`]), which
+//! columns a text has room for ([`Column::detail`]), whether a chart's axis is logarithmic. Every
+//! number has its unit in its name. Names and paths are text as `proctrace_wire::escape` produces
+//! it. `proctrace report --json` serialises [`Findings`] as it is, so field names are a public
+//! interface: fields may be added, but not renamed.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
