@@ -1,18 +1,10 @@
 //! User and system time: exact CPU time, split in proportion to the ticks in user and kernel mode.
 //!
-//! The kernel samples the mode of a task at scheduler ticks (1 to 10 ms apart) and misses most
-//! short tasks entirely. wait(2), getrusage(2) and /proc/PID/stat then count the whole run time of
-//! a task that no tick hit in the kernel as user time (cputime_adjust() in kernel/sched/cputime.c).
-//! This is a bias that does not average out over many processes: for 3,000 runs of /bin/true they
-//! report 18 % system time, where cpu.stat, /proc/stat and perf report 58 %.
-//!
-//! The ticks themselves are an unbiased sample of CPU time, so they are pooled. The CPU time of a
-//! task with enough ticks is split by its own ticks, stretch by stretch. All other tasks of a
-//! program share the ticks that hit any of them; a program with few ticks borrows from its
-//! category, and a category from the rest of the tree. Each task's CPU time is split once, so that
-//! parts add up to the whole however tasks are grouped. The whole is split by all of its ticks;
-//! where programs were hit by more or fewer ticks than their CPU time would predict, all parts are
-//! scaled by the same factor.
+//! wait(2), getrusage(2) and /proc/PID/stat divide the run time of a task by its own ticks alone, and
+//! count that of a task which no tick hit in the kernel as user time: a bias that does not average
+//! out. The ticks themselves are an unbiased sample, so they are pooled by program, category and
+//! tree, and each task's CPU time is split once: parts add up to the whole however tasks are grouped.
+//! docs/decisions/0024-pooled-ticks.md has the rules and the measurements.
 
 use crate::CpuTime;
 
