@@ -19,17 +19,6 @@ pub(crate) fn run() -> Result<()> {
         "--deny",
         "warnings",
     ]))?;
-    // The recorder must remain buildable alone, without the data frames.
-    execute(cargo().args([
-        "clippy",
-        "--release",
-        "--package",
-        "proctrace",
-        "--no-default-features",
-        "--",
-        "--deny",
-        "warnings",
-    ]))?;
     if !exists("cargo-deny") {
         execute(cargo().args(["install", "--locked", "--quiet", "cargo-deny"]))?;
     }

@@ -30,7 +30,7 @@ pub(crate) fn run() -> Result<()> {
         execute(cargo().args(["build", "--release", "--package", "proctrace"]))?;
         record(&proctrace, &demo, &trace)?;
     } else {
-        build_first(&proctrace, &demo, &trace)?;
+        build_first(&target.join("release/proctrace-recorder"), &demo, &trace)?;
     }
 
     println!("\nThe report:\n");
@@ -55,19 +55,16 @@ fn has_analysis(target: &Path) -> bool {
 
 /// The first build: the recorder alone, which takes a minute, then the analysis; the recording is
 /// made meanwhile.
-fn build_first(proctrace: &Path, demo: &Path, trace: &Path) -> Result<()> {
+fn build_first(recorder: &Path, demo: &Path, trace: &Path) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     println!(
         "\nThis is the first build: some {} minutes on {cores} cores, most of them for the data-frame \
          library of the analysis. The recorder is built first, and records while the analysis compiles.",
         FIRST_BUILD_CPU_MINUTES.div_ceil(cores)
     );
-    let recorder = ["build", "--release", "--package", "proctrace", "--no-default-features"];
-    execute(cargo().args(recorder))?;
-    let copy = demo.join("recorder");
-    std::fs::copy(proctrace, &copy).context("cannot copy the recorder")?;
+    execute(cargo().args(["build", "--release", "--package", "proctrace-recorder"]))?;
     let build = Build::start()?;
-    record(&copy, demo, trace)?;
+    record(recorder, demo, trace)?;
     build.wait()
 }
 

@@ -1,4 +1,5 @@
-//! Checks that every build of the workspace compiles each dependency with the same features.
+//! Checks that every build of the workspace compiles each dependency with the same features, and that the recorder is built
+//! without the data frames.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use crate::run::{cargo, output};
 /// The builds that the chores start, besides that of the whole workspace with its tests.
 const BUILDS: &[&[&str]] = &[
     &["--package", "proctrace"],
-    &["--package", "proctrace", "--no-default-features"],
+    &["--package", "proctrace-recorder"],
     &["--package", "xtask"],
     &["--package", "proctrace-payload"],
 ];
@@ -28,6 +29,10 @@ pub(crate) fn run() -> Result<()> {
                 differing.join("\n  ")
             );
         }
+    }
+    let recorder = dependencies(&["--package", "proctrace-recorder", "--edges", "normal"])?;
+    if let Some(frames) = recorder.iter().find(|package| package.starts_with("polars")) {
+        bail!("proctrace-recorder depends on {frames}: what needs it belongs into crates/cli");
     }
     Ok(())
 }

@@ -1,78 +1,40 @@
 //! The command line: a single definition, from which help, man pages and completions are generated.
 
-#[cfg(feature = "analyse")]
 mod advise;
-#[cfg(feature = "analyse")]
 mod compare;
-#[cfg(feature = "analyse")]
 mod csv;
-#[cfg(feature = "analyse")]
 mod fleet;
-mod headings;
-mod import;
-#[cfg(feature = "analyse")]
 mod inspect;
-#[cfg(feature = "analyse")]
 mod libs;
 mod parse;
-mod questions;
-mod record;
-#[cfg(feature = "analyse")]
 mod report;
-#[cfg(feature = "analyse")]
 mod tables;
-mod top;
+mod with;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
+use proctrace_recorder::args::{
+    BrokerArgs, DoctorArgs, DumpArgs, ImportArgs, MarkArgs, RecordArgs, TopArgs,
+};
+pub(crate) use proctrace_recorder::args::{DEFAULT_TRACE, parse_duration};
 
-#[cfg(feature = "analyse")]
 pub(crate) use self::advise::AdviseArgs;
-#[cfg(feature = "analyse")]
 pub(crate) use self::compare::{
     Annotations, DiffArgs, DiffFormat, GateAction, GateArgs, GateOptions, GateRunArgs, MetricsArgs,
     MetricsFormat,
 };
-#[cfg(feature = "analyse")]
 pub(crate) use self::fleet::{
     AboutArgs, CompactArgs, Engine, FleetArgs, RecordSummaryArgs, SummarizeArgs,
 };
-pub(crate) use self::import::{ImportArgs, ImportLog, ImportOutput};
-#[cfg(feature = "analyse")]
 pub(crate) use self::inspect::{InspectFormat, PsArgs, PsOrder, ShowArgs, TreeArgs, TreeOrder};
-#[cfg(feature = "analyse")]
 pub(crate) use self::libs::{LibsAction, LibsArgs, Tried, TryArgs};
-pub(crate) use self::parse::JobCgroups;
-#[cfg(feature = "analyse")]
-pub(crate) use self::parse::parse_duration;
-pub(crate) use self::questions::screen;
-pub(crate) use self::record::{RecordArgs, WaitFor, WhenFull, WhichBackend, WhichHook};
-#[cfg(feature = "analyse")]
 pub(crate) use self::report::{
     CeilingArgs, CheckArgs, ClassifyArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs,
     StartupArgs, TimeArgs,
 };
-
-#[cfg(feature = "analyse")]
 pub(crate) use self::tables::{ExportArgs, QueryArgs, RowsFormat, StackValue, TablesFormat};
-pub(crate) use self::top::TopArgs;
-
-/// Check whether this kernel and user can record, and suggest remedies.
-#[derive(Debug, Args)]
-pub(crate) struct DoctorArgs {
-    /// Print everything as JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// The socket of the broker, instead of that in PROCTRACE_BROKER or /run/proctrace/broker.sock.
-    #[arg(long, value_name = "SOCKET", hide_short_help = true)]
-    pub(crate) broker: Option<PathBuf>,
-}
-
-/// The default trace file of all commands.
-pub(crate) const DEFAULT_TRACE: &str = "proctrace.ptrace";
+pub(crate) use self::with::With;
 
 /// What did this job really run, and what did it cost?
 ///
@@ -95,46 +57,28 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     // Variants with arguments are documented on their structs.
-    Record(Box<RecordArgs>),
-    Top(TopArgs),
-    #[cfg(feature = "analyse")]
+    Record(Box<With<RecordArgs, RecordSummaryArgs>>),
+    Top(With<TopArgs, RulesArgs>),
     Report(ReportArgs),
-    #[cfg(feature = "analyse")]
     Show(ShowArgs),
-    #[cfg(feature = "analyse")]
     Tree(TreeArgs),
-    #[cfg(feature = "analyse")]
     Ps(PsArgs),
-    #[cfg(feature = "analyse")]
     Query(QueryArgs),
-    #[cfg(feature = "analyse")]
     Export(ExportArgs),
-    #[cfg(feature = "analyse")]
     Summarize(SummarizeArgs),
-    #[cfg(feature = "analyse")]
     Compact(CompactArgs),
-    #[cfg(feature = "analyse")]
     Fleet(FleetArgs),
-    #[cfg(feature = "analyse")]
     Diff(DiffArgs),
-    #[cfg(feature = "analyse")]
     Gate(GateArgs),
-    #[cfg(feature = "analyse")]
     Metrics(MetricsArgs),
-    #[cfg(feature = "analyse")]
     Series(SeriesArgs),
-    #[cfg(feature = "analyse")]
     Startup(StartupArgs),
-    #[cfg(feature = "analyse")]
     Libs(LibsArgs),
-    #[cfg(feature = "analyse")]
     Advise(AdviseArgs),
-    #[cfg(feature = "analyse")]
     Check(CheckArgs),
-    #[cfg(feature = "analyse")]
     Classify(ClassifyArgs),
     Import(ImportArgs),
-    Dump(DumpArgs),
+    Dump(With<DumpArgs, CeilingArgs>),
     Mark(MarkArgs),
     Broker(BrokerArgs),
     Doctor(DoctorArgs),
@@ -152,203 +96,37 @@ pub(crate) enum Command {
     },
 }
 
-/// Print a recording's events as JSON, one per line.
-#[derive(Debug, Args)]
-#[command(
-    long_about = "Print a recording's events as JSON, one per line, in chronological order.\n\n\
-        Every line has kind, time_ns (CLOCK_BOOTTIME), pid (the thread group) and tid; \
-        docs/dump.md lists the keys of each kind. Bytes that are not UTF-8 are escaped as \\xHH, \
-        and a backslash that could be mistaken for such an escape as \\x5c.",
-    after_long_help = "Examples:\n  \
-        proctrace dump job.ptrace --kind exec | jq -r '.argv | join(\" \")'\n  \
-        proctrace dump --kind lookup_failed | jq -r .path | sort | uniq -c | sort -rn | head"
-)]
-pub(crate) struct DumpArgs {
-    /// Trace file.
-    #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
-    pub(crate) trace: PathBuf,
-
-    /// Print only events of this kind. Can be given several times.
-    #[arg(short, long, value_enum, value_name = "KIND")]
-    pub(crate) kind: Vec<EventKind>,
-
-    /// Print the trace's header and trailer instead of its events.
-    #[arg(long, conflicts_with = "kind")]
-    pub(crate) header: bool,
-
-    #[cfg(feature = "analyse")]
-    #[command(flatten)]
-    pub(crate) ceiling: CeilingArgs,
-}
-
-/// Name this moment in the recording that is running.
-#[derive(Debug, Args)]
-#[command(
-    long_about = "Name this moment in the recording that is running: report shows marks as phases, in charts \
-        and in exports.\n\n\
-        It does nothing but exit with 0: the recorder sees that it was started, with its arguments. So it \
-        works in every recording, in containers too, and is silent where nothing is recorded. Programs \
-        that should not start another one look up a path that does not exist: \
-        /proc/proctrace-mark/TEXT.",
-    after_long_help = "Examples:\n  \
-        proctrace mark 'reconstruction starts'\n  \
-        [ -e '/proc/proctrace-mark/reconstruction starts' ]\n  \
-        python3 -c 'import os; os.path.exists(\"/proc/proctrace-mark/calibrated\")'\n\n\
-        Exit status: 0, or 2 if there is no text or one of more than 200 bytes."
-)]
-pub(crate) struct MarkArgs {
-    /// What to call it: at most 200 bytes. Several words are joined by spaces.
-    #[arg(required = true, trailing_var_arg = true, value_name = "TEXT")]
-    pub(crate) text: Vec<OsString>,
-}
-
-/// Serve users who may not load BPF programs.
-#[derive(Debug, Args)]
-#[command(
-    long_about = "Serve users who may not load BPF programs.\n\n\
-        Run it as root, on each node, best by the systemd units in the documentation (docs/broker.md). For each \
-        recording of an ordinary user it loads the programs, limited to what that user may trace, and hands \
-        them over; records do not pass through it. It prints one line for each recording: who, what, how long.",
-    after_long_help = "Examples:\n  \
-        sudo proctrace broker\n  \
-        proctrace record --backend broker -- make"
-)]
-pub(crate) struct BrokerArgs {
-    #[command(flatten)]
-    pub(crate) arguments: proctrace_broker::Arguments,
-}
-
-/// A kind of event, as it is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum EventKind {
-    /// Start of tracing for a task without a recorded fork, such as the command itself.
-    Attach,
-    /// fork, vfork, clone, clone3.
-    Fork,
-    /// A successful exec.
-    Exec,
-    /// A failed exec.
-    ExecFailed,
-    /// The end of a task, with its accounting.
-    Exit,
-    /// A failed path look-up.
-    LookupFailed,
-    /// A failed path look-up with its duration; one in 16 is timed.
-    LookupTime,
-    /// A successful open, recorded with --opens.
-    Opened,
-    /// The mount namespace and root of a process.
-    Place,
-    /// The mount table of a namespace.
-    Mounts,
-    /// A change of a task's name.
-    Rename,
-    /// The last working directory of a process that never called exec.
-    Workdir,
-    /// A sample of a live task.
-    Sample,
-    /// The end of a sampling pass, with the number of tasks in each state.
-    Tick,
-    /// A memory reading of a process.
-    Memory,
-    /// A task uses an interface that is not traced (io_uring).
-    Blind,
-    /// A time off the CPU: asleep, then waiting for a CPU.
-    Wait,
-    /// A signal that usually ends a process, with its sender.
-    Signal,
-    /// A number of lost records.
-    Loss,
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::collections::BTreeSet;
 
-    use proctrace_record::Misses;
-    use proctrace_wire::Family;
+    use clap::CommandFactory;
+    use proctrace_recorder::args::screen;
 
-    #[cfg(feature = "analyse")]
-    use super::parse::parse_wall;
-    use super::parse::{parse_duration, parse_interval, parse_misses, parse_size};
     use super::*;
 
     #[test]
     fn the_definition_is_sound() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn durations_have_units() {
-        assert_eq!(parse_duration("100ms"), Ok(Duration::from_millis(100)));
-        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
-        for wrong in ["", "5", "s", "-1s", "1e9h", "9999999999999999999h"] {
-            assert!(parse_duration(wrong).is_err(), "{wrong}");
+    fn every_command_is_shown_once_in_80_columns() {
+        let mut definition = Cli::command();
+        definition.build();
+        let known: BTreeSet<&str> =
+            definition.get_subcommands().map(clap::Command::get_name).collect();
+        let (short, long) = (screen(&definition, false), screen(&definition, true));
+        let shown: Vec<&str> = long
+            .lines()
+            .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+            .filter(|word| known.contains(word))
+            .collect();
+        assert_eq!(shown.len(), known.len(), "{long}");
+        assert_eq!(shown.into_iter().collect::<BTreeSet<_>>(), known);
+        for line in short.lines().chain(long.lines()) {
+            assert!(line.chars().count() <= 80, "{line}");
         }
-        assert!(parse_interval("0s").is_err());
-        assert!(parse_interval("2h").is_err());
-    }
-
-    #[cfg(feature = "analyse")]
-    #[test]
-    fn no_wall_time_is_none_to_divide_by() {
-        assert!(parse_wall("0").is_err() && parse_wall("0s").is_err());
-        assert_eq!(parse_wall("1ms"), Ok(Duration::from_millis(1)));
-    }
-
-    #[test]
-    fn misses_are_families() {
-        assert_eq!(parse_misses("all"), Ok(Misses::all()));
-        assert_eq!(parse_misses("none"), Ok(Misses::NONE));
-        let some = Misses::NONE.with(Family::Stat).with(Family::Exec);
-        assert_eq!(parse_misses("stat,exec"), Ok(some));
-        for wrong in ["", "open,", "opens", "all,open", "OPEN"] {
-            assert!(parse_misses(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn whom_to_record_is_said_once() {
-        let parse = |arguments: &[&str]| {
-            let all = ["proctrace", "record"].iter().chain(arguments);
-            Cli::try_parse_from(all)
-        };
-        for good in [
-            &["true"][..],
-            &["-p", "1", "-p", "2"],
-            &["-a", "--duration", "1s"],
-            &["--own-cgroup", "true"],
-        ] {
-            assert!(parse(good).is_ok(), "{good:?}");
-        }
-        for bad in [
-            &[][..],
-            &["-p", "1", "true"],
-            &["-a", "-p", "1"],
-            &["--duration", "1s", "true"],
-            &["--own-cgroup"],
-        ] {
-            assert!(parse(bad).is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn sizes_are_powers_of_two() {
-        assert_eq!(parse_size("65536"), Ok(65536));
-        assert_eq!(parse_size("16MiB"), Ok(16 << 20));
-        assert_eq!(parse_size("1G"), Ok(1 << 30));
-        for wrong in ["", "16", "3MiB", "2GiB", "8TiB", "99999999999MiB", "-1MiB"] {
-            assert!(parse_size(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn the_command_keeps_its_own_options() {
-        let cli = Cli::try_parse_from(["proctrace", "record", "-q", "make", "-j4", "--", "-o"]);
-        let Command::Record(record) = cli.unwrap().command else { panic!("not record") };
-        assert_eq!(record.command, ["make", "-j4", "--", "-o"]);
-        assert!(record.quiet);
+        assert!(short.lines().count() <= 48);
     }
 }

@@ -1,11 +1,14 @@
 //! `proctrace summarize`, and the summary that `record` writes.
 
+mod jobs;
+
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use proctrace_analysis::{Recording, Rules};
 use proctrace_fleet::{About, KEY_BYTES_MIN, summarize};
+use proctrace_recorder::summaries::{JobSummaries, Summaries};
 use proctrace_report::number::{bytes, counted};
 
 use crate::args::{AboutArgs, RecordSummaryArgs, SummarizeArgs};
@@ -38,23 +41,32 @@ pub(crate) fn run(args: &SummarizeArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Summarizes the recording that was just made, and removes it if it is not to be kept. A trace
-/// without a summary is always kept.
-pub(crate) fn recorded(trace: &Path, args: &RecordSummaryArgs, quiet: bool) -> Result<()> {
-    let Some(directory) = &args.summary else { return Ok(()) };
-    let about = about(&args.about)?;
-    let recording = rules::read(trace, &Rules::built_in())?;
-    let files = write(&recording, trace, directory, &about, &args.about)
-        .with_context(|| format!("cannot summarize {}", trace.display()))?;
-    if args.discard_trace {
-        std::fs::remove_file(trace)
-            .with_context(|| format!("cannot remove {}", trace.display()))?;
+impl Summaries for RecordSummaryArgs {
+    fn check(&self) -> Result<()> {
+        about(&self.about).map(drop)
     }
-    if !quiet {
-        let written = files.iter().map(|(_, size)| *size as u64).sum();
-        say::note(&format!("summary in {} ({})", directory.display(), bytes(written)));
+
+    /// Removes the trace if it is not to be kept. A trace without a summary is always kept.
+    fn recorded(&self, trace: &Path, quiet: bool) -> Result<()> {
+        let Some(directory) = &self.summary else { return Ok(()) };
+        let about = about(&self.about)?;
+        let recording = rules::read(trace, &Rules::built_in())?;
+        let files = write(&recording, trace, directory, &about, &self.about)
+            .with_context(|| format!("cannot summarize {}", trace.display()))?;
+        if self.discard_trace {
+            std::fs::remove_file(trace)
+                .with_context(|| format!("cannot remove {}", trace.display()))?;
+        }
+        if !quiet {
+            let written = files.iter().map(|(_, size)| *size as u64).sum();
+            say::note(&format!("summary in {} ({})", directory.display(), bytes(written)));
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn of_jobs(&self, directory: &Path, quiet: bool) -> Result<Option<Box<dyn JobSummaries>>> {
+        jobs::start(self, directory, quiet)
+    }
 }
 
 fn write(
@@ -70,7 +82,7 @@ fn write(
 }
 
 /// Checks the options before anything is recorded or read.
-pub(crate) fn about(args: &AboutArgs) -> Result<About> {
+fn about(args: &AboutArgs) -> Result<About> {
     let site_key = match &args.site_key {
         None => None,
         Some(path) => {

@@ -37,10 +37,7 @@ fn fixture_by_ptrace(options: &[&str], name: &str, arguments: &[&str]) -> Record
 
 /// The events of a recording without losses and contradictions.
 fn sound(recorded: &Recorded, code: i32) -> Events {
-    if cfg!(feature = "analyse") {
-        return recorded.sound(code);
-    }
-    complete(recorded, code)
+    recorded.sound(code)
 }
 
 /// All births have an end, and nothing was lost.
@@ -353,9 +350,6 @@ fn what_a_tracer_of_the_payload_takes_over_is_let_go_and_said() {
         assert!(events.count("blind") > 0, "{lets_go}");
         // Nothing is invented about it: it has no end, and what it ran is not there.
         assert_eq!(events.count("exec"), 1);
-        if !cfg!(feature = "analyse") {
-            continue;
-        }
         let check = proctrace().arg("check").arg(recorded.trace()).output().unwrap();
         assert_eq!(check.status.code(), Some(0), "{}", String::from_utf8_lossy(&check.stdout));
         let findings = report(&recorded.trace());

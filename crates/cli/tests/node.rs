@@ -2,8 +2,6 @@
 //! the kernel counts for their cgroups.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![cfg(feature = "analyse")]
-
 mod common;
 
 use std::fs;

@@ -6,7 +6,6 @@ mod common;
 
 use std::collections::BTreeMap;
 
-#[cfg(feature = "analyse")]
 use common::report;
 use common::{Events, Recorded, Recorder, header, u64_of};
 
@@ -16,11 +15,7 @@ fn record(options: &[&str], name: &str, arguments: &[&str]) -> Recorded {
 
 /// The events of a recording, whose counts agree with each other.
 fn events(recorded: &Recorded, code: i32) -> Events {
-    if cfg!(feature = "analyse") {
-        return recorded.sound(code);
-    }
-    assert_eq!(recorded.code(), code, "{}", recorded.stderr());
-    Events::of(&recorded.trace())
+    recorded.sound(code)
 }
 
 #[test]
@@ -76,7 +71,6 @@ fn how_it_ended_is_passed_on() {
     assert_eq!(killed, 1);
 }
 
-#[cfg(feature = "analyse")]
 #[test]
 fn a_report_says_what_is_not_known() {
     let recorded = record(&["--misses", "none"], "burn", &["50", "0"]);

@@ -2,8 +2,6 @@
 //! what was planted, and nothing behind it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![cfg(feature = "analyse")]
-
 mod common;
 mod pty;
 

@@ -3,8 +3,6 @@
 //! are run as well.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![cfg(feature = "analyse")]
-
 mod common;
 
 use std::collections::BTreeMap;

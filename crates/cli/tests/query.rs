@@ -2,8 +2,6 @@
 //! fixtures.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![cfg(feature = "analyse")]
-
 mod common;
 
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! `proctrace summarize` and `record --summary`, from recordings of real jobs.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![cfg(feature = "analyse")]
-
 mod common;
 
 use std::path::{Path, PathBuf};

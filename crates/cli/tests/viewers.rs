@@ -5,8 +5,6 @@
 //! its venv module, node and npm.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![cfg(feature = "analyse")]
-
 mod common;
 mod readers;
 

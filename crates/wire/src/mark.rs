@@ -54,10 +54,16 @@ pub fn mark_of_words<'a>(words: impl Iterator<Item = &'a [u8]>) -> Result<Vec<u8
     checked(words.collect::<Vec<_>>().join(&b' '))
 }
 
+/// The programs that have the command `mark`.
+const PROGRAMS: [&[u8]; 2] = [b"proctrace", b"proctrace-recorder"];
+
 impl super::Exec<'_> {
     /// The text, if this is an exec of `proctrace mark TEXT`.
     pub fn mark(&self) -> Option<Vec<u8>> {
-        let is_ours = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next() == Some(b"proctrace");
+        let is_ours = |path: &[u8]| {
+            let name = path.rsplit(|byte| *byte == b'/').next();
+            name.is_some_and(|name| PROGRAMS.contains(&name))
+        };
         if !(is_ours(self.path) || is_ours(self.exe)) {
             return None;
         }
@@ -110,6 +116,8 @@ mod tests {
         assert_eq!(exec(path, path, b"p\0mark\0--\0--check\0"), text(b"--check"));
         assert_eq!(exec(path, path, b"p\0mark\0a\0--\0b\0"), text(b"a -- b"));
         assert_eq!(exec(path, path, b"p\0mark\0-\0"), text(b"-"));
+        let recorder = b"/opt/bin/proctrace-recorder";
+        assert_eq!(exec(recorder, recorder, b"r\0mark\0a\0"), text(b"a"));
         for other in [
             &b"p\0mark\0"[..],
             b"p\0mark\0\0",

@@ -74,7 +74,11 @@ pub(crate) struct AboutArgs {
 
 /// The summary that `record` writes.
 #[derive(Debug, Args)]
-#[command(next_help_heading = super::headings::NODES)]
+#[command(
+    next_help_heading = proctrace_recorder::args::headings::NODES,
+    // It is that of one job.
+    mut_arg("batch_cpu", |argument| argument.conflicts_with("per_cgroup"))
+)]
 pub(crate) struct RecordSummaryArgs {
     /// When the recording is finished, add its summary to the fleet in DIR, as `proctrace summarize`
     /// does.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::DEFAULT_TRACE;
-use super::parse::{parse_duration, parse_percent};
+use super::parse::parse_percent;
+use super::parse_duration;
 use super::report::RulesArgs;
 
 /// Show everything about one process, or about a program.

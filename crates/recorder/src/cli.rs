@@ -1,0 +1,179 @@
+//! The command line of the recorder, which is called by its own name in all help.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use proctrace_recorder::args::{
+    BrokerArgs, DoctorArgs, DumpArgs, ImportArgs, MarkArgs, RecordArgs, TopArgs,
+};
+
+/// What did this job really run, and what did it cost?
+///
+/// proctrace-recorder records every fork, exec, exit and failed file look-up of a command and all its
+/// descendants, with exact CPU accounting. proctrace reads what it has recorded.
+#[derive(Debug, Parser)]
+#[command(
+    name = NAME,
+    version,
+    max_term_width = 100,
+    after_help = "Start with: sudo proctrace record -- COMMAND"
+)]
+struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    // Variants with arguments are documented on their structs.
+    Record(Box<RecordArgs>),
+    Top(TopArgs),
+    Import(ImportArgs),
+    Dump(DumpArgs),
+    Mark(MarkArgs),
+    Broker(BrokerArgs),
+    Doctor(DoctorArgs),
+    /// Print shell completions.
+    #[command(hide = true)]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages.
+    #[command(hide = true)]
+    Man {
+        /// Output directory.
+        directory: PathBuf,
+    },
+}
+
+/// The name of this program.
+pub(crate) const NAME: &str = "proctrace-recorder";
+
+/// Returns the definition of the command line.
+pub(crate) fn definition() -> clap::Command {
+    let definition = Cli::command();
+    let own: Vec<String> =
+        definition.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    renamed(definition, &own)
+}
+
+/// Parses the arguments of this process.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, clap::Error> {
+    let mut definition = definition();
+    let matches = definition.try_get_matches_from_mut(arguments)?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut definition))?;
+    Ok(cli.command)
+}
+
+/// Calls a command by this program's name where its texts name one that this program has, too: `proctrace report` stays.
+fn renamed(mut command: clap::Command, own: &[String]) -> clap::Command {
+    let rename = |text: String| {
+        own.iter().fold(text, |text, name| {
+            text.replace(&format!("proctrace {name}"), &format!("{NAME} {name}"))
+        })
+    };
+    // An override of the usage can be read only where it is rendered.
+    let usage = command.clone().render_usage().to_string();
+    if let Some(usage) = usage.strip_prefix("Usage: ")
+        && usage.starts_with("proctrace ")
+    {
+        command = command.override_usage(rename(usage.to_owned()));
+    }
+    if let Some(text) = command.get_long_about().map(ToString::to_string) {
+        command = command.long_about(rename(text));
+    }
+    if let Some(text) = command.get_after_help().map(ToString::to_string) {
+        command = command.after_help(rename(text));
+    }
+    if let Some(text) = command.get_after_long_help().map(ToString::to_string) {
+        command = command.after_long_help(rename(text));
+    }
+    command.mut_subcommands(|command| renamed(command, own))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proctrace_recorder::args::screen;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn help_calls_it_by_its_name() {
+        let mut definition = definition();
+        definition.build();
+        for command in definition.get_subcommands_mut() {
+            let help = command.render_long_help().to_string();
+            for name in ["record", "top", "import", "dump", "mark", "broker"] {
+                assert!(!help.contains(&format!("proctrace {name} ")), "{help}");
+            }
+        }
+        let record = definition.find_subcommand_mut("record").unwrap().render_long_help();
+        assert!(record.to_string().contains("Usage: proctrace-recorder record [OPTIONS] [--]"));
+    }
+
+    #[test]
+    fn every_command_is_shown_once_in_80_columns() {
+        let mut definition = definition();
+        definition.build();
+        let known: BTreeSet<&str> =
+            definition.get_subcommands().map(clap::Command::get_name).collect();
+        let text = screen(&definition, true);
+        let shown: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+            .filter(|word| known.contains(word))
+            .collect();
+        assert_eq!(shown.len(), known.len(), "{text}");
+        assert_eq!(shown.into_iter().collect::<BTreeSet<_>>(), known);
+        for line in [screen(&definition, false), text.clone()].iter().flat_map(|text| text.lines())
+        {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+
+    fn record(arguments: &[&str]) -> Result<Box<RecordArgs>, clap::Error> {
+        let all = [NAME, "record"].iter().chain(arguments).map(OsString::from);
+        parse(all).map(|command| match command {
+            Command::Record(args) => args,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn whom_to_record_is_said_once() {
+        for good in [
+            &["true"][..],
+            &["-p", "1", "-p", "2"],
+            &["-a", "--duration", "1s"],
+            &["--own-cgroup", "true"],
+        ] {
+            assert!(record(good).is_ok(), "{good:?}");
+        }
+        for bad in [
+            &[][..],
+            &["-p", "1", "true"],
+            &["-a", "-p", "1"],
+            &["--duration", "1s", "true"],
+            &["--own-cgroup"],
+        ] {
+            assert!(record(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_command_keeps_its_own_options() {
+        let args = record(&["-q", "make", "-j4", "--", "-o"]).unwrap();
+        assert_eq!(args.command(), ["make", "-j4", "--", "-o"]);
+    }
+}

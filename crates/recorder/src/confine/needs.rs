@@ -1,0 +1,59 @@
+//! What each of the commands here reads, writes and starts, by its arguments.
+
+use std::path::{Path, PathBuf};
+
+use crate::args::{DumpArgs, ImportArgs, ImportLog, TopArgs};
+
+/// What a command needs beyond what all do.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Files and directories.
+    pub reads: Vec<PathBuf>,
+    /// What it reads cannot be told from the arguments.
+    pub reads_all: bool,
+    /// Files that are written.
+    pub files: Vec<PathBuf>,
+    /// Directories that are created or filled.
+    pub trees: Vec<PathBuf>,
+    /// Programs that are run.
+    pub executes: Vec<PathBuf>,
+    /// Where it shows something.
+    pub terminals: Vec<PathBuf>,
+}
+
+impl Needs {
+    /// Needs of a command that reads one file.
+    pub fn reading(path: &Path) -> Self {
+        Self { reads: vec![path.to_owned()], ..Self::default() }
+    }
+
+    /// Needs of a command that fills a directory.
+    pub fn filling(directory: &Path) -> Self {
+        Self { trees: vec![directory.to_owned()], ..Self::default() }
+    }
+
+    /// Needs of `dump`.
+    pub fn of_dump(args: &DumpArgs) -> Self {
+        Self::reading(&args.trace)
+    }
+
+    /// Needs of `import`.
+    pub fn of_import(args: &ImportArgs) -> Self {
+        let (reads, output) = match &args.log {
+            ImportLog::Strace(args) => (args.logs.clone(), &args.output.output),
+            ImportLog::Prmon(args) => (vec![args.text.clone()], &args.output.output),
+        };
+        // If the output is a device, the records are kept elsewhere until all are known.
+        let elsewhere = output.exists() && !output.is_file();
+        let trees = elsewhere.then(std::env::temp_dir).into_iter().collect();
+        Self { reads, trees, files: vec![output.clone()], ..Self::default() }
+    }
+
+    /// Needs of `top`.
+    pub fn of_top(args: &TopArgs) -> Self {
+        // Without a name, all in the current directory are looked at.
+        let mut needs = Self::reading(args.trace.as_deref().unwrap_or(Path::new(".")));
+        needs.terminals.extend(["/dev/tty", "/dev/pts", "/dev/console"].map(PathBuf::from));
+        needs
+    }
+}

@@ -1,0 +1,122 @@
+//! The user that the command runs as, and its environment.
+
+use std::ffi::{CString, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+
+use anyhow::{Context, Result, bail};
+use nix::unistd::{Gid, Uid, User, getgrouplist};
+use proctrace_outputs::{Outputs, Owner};
+use proctrace_record::Identity;
+
+/// A user other than the recorder's.
+pub struct Invoker {
+    /// User and groups.
+    pub identity: Identity,
+    /// The environment sudo was called with; None if it cannot be determined.
+    pub environment: Option<Vec<(OsString, OsString)>>,
+}
+
+/// The user named by `--user`, or the one who called sudo; None if the command runs as our own
+/// user.
+pub fn find(wanted: Option<&str>) -> Result<Option<Invoker>> {
+    if let Some(name) = wanted {
+        let user = User::from_name(name)
+            .with_context(|| format!("cannot look up user {name}"))?
+            .with_context(|| format!("there is no user {name}"))?;
+        if user.uid == nix::unistd::geteuid() {
+            return Ok(None);
+        }
+        if !nix::unistd::geteuid().is_root() {
+            bail!("only root can run the command as {name}");
+        }
+        return Ok(Some(Invoker { identity: identity(&user), environment: None }));
+    }
+    let Some(Owner { uid, gid }) = of_sudo() else { return Ok(None) };
+    let identity = match User::from_uid(Uid::from_raw(uid)) {
+        Ok(Some(user)) => identity(&user),
+        _ => Identity {
+            uid: Uid::from_raw(uid),
+            gid: Gid::from_raw(gid),
+            groups: vec![Gid::from_raw(gid)],
+        },
+    };
+    Ok(Some(Invoker { identity, environment: sudos_environment() }))
+}
+
+/// The user who called sudo; None if it was root, or if there is no sudo.
+fn of_sudo() -> Option<Owner> {
+    // These variables can be trusted only as root, where sudo set them; anyone else could have
+    // forged them.
+    if !(nix::unistd::geteuid().is_root() && nix::unistd::getuid().is_root()) {
+        return None;
+    }
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
+    (uid != 0).then_some(Owner { uid, gid })
+}
+
+/// How files are written that somebody asks for: under sudo they belong to the user who called it.
+pub fn outputs() -> Outputs {
+    let own = Outputs::of_this_process();
+    of_sudo().map_or(own.clone(), |owner| own.owned_by(owner))
+}
+
+/// The same for what a command of this user did; None: of our own user. Without sudo, the files belong to that user.
+pub fn outputs_for(identity: Option<&Identity>) -> Outputs {
+    let of_command = |user: &Identity| Owner { uid: user.uid.as_raw(), gid: user.gid.as_raw() };
+    let own = Outputs::of_this_process();
+    // What the user of the command has put there may be replaced either way.
+    let own = identity.map_or(own.clone(), |user| own.trusting(user.uid.as_raw()));
+    match of_sudo().or(identity.map(of_command)) {
+        Some(owner) => own.owned_by(owner),
+        None => own,
+    }
+}
+
+fn identity(user: &User) -> Identity {
+    let groups = CString::new(user.name.as_str())
+        .ok()
+        .and_then(|name| getgrouplist(&name, user.gid).ok())
+        .unwrap_or_else(|| vec![user.gid]);
+    Identity { uid: user.uid, gid: user.gid, groups }
+}
+
+/// sudo replaces the environment of its child, but the one it was called with is still its own.
+fn sudos_environment() -> Option<Vec<(OsString, OsString)>> {
+    let mut pid = std::os::unix::process::parent_id();
+    // sudo, or sudo's monitor, or an intermediate shell
+    for _ in 0..4 {
+        if fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end() == "sudo" {
+            let block = fs::read(format!("/proc/{pid}/environ")).ok()?;
+            return Some(variables(&block));
+        }
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        pid = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    }
+    None
+}
+
+fn variables(block: &[u8]) -> Vec<(OsString, OsString)> {
+    block
+        .split(|byte| *byte == 0)
+        .filter_map(|variable| {
+            let at = variable.iter().position(|byte| *byte == b'=')?;
+            let (name, value) = (variable[..at].to_vec(), variable[at + 1..].to_vec());
+            Some((OsString::from_vec(name), OsString::from_vec(value)))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_block_is_taken_apart() {
+        let got = variables(b"A=1\0B=x=y\0\0odd\0C=\xff\0");
+        let pair =
+            |name: &str, value: &[u8]| (OsString::from(name), OsString::from_vec(value.to_vec()));
+        assert_eq!(got, [pair("A", b"1"), pair("B", b"x=y"), pair("C", b"\xff")]);
+    }
+}

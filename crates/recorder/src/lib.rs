@@ -1,0 +1,33 @@
+//! The commands that record, or that need no analysis, and what all commands of proctrace have in common: arguments,
+//! messages, exit codes, what a command may still do once its arguments are known.
+//!
+//! Two programs are made of it: `proctrace-recorder` (src/main.rs), which has only these commands, and `proctrace`
+//! (crates/cli), which adds those that analyse.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+pub mod args;
+pub mod broker;
+pub mod confine;
+pub mod doctor;
+pub mod dump;
+pub mod exit_code;
+pub mod import;
+pub mod invoker;
+pub mod live;
+pub mod manual;
+pub mod mark;
+pub mod misspelt;
+mod node;
+mod output;
+pub mod program;
+pub mod record;
+pub mod say;
+pub mod source;
+pub mod summaries;
+pub mod top;
+pub mod waiting;
+mod watch;
+
+// Without it cargo would compile dependencies of this program twice.
+use proctrace_one_build as _;

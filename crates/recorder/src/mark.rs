@@ -1,0 +1,23 @@
+//! `proctrace mark`: names a moment. The recorder sees that the command was started; it does nothing.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use proctrace_wire::mark_of_words;
+
+use crate::args::MarkArgs;
+
+/// Whether the arguments of this process are `mark` and a text, as the analysis will understand them.
+pub fn is_set() -> bool {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let [command, text @ ..] = &words[..] else { return false };
+    command == OsStr::new("mark") && mark_of_words(text.iter().map(|word| word.as_bytes())).is_ok()
+}
+
+/// Says why a text is none; with the help of clap, which has found nothing wrong with it.
+pub fn refuse(args: &MarkArgs) -> Result<ExitCode> {
+    mark_of_words(args.text.iter().map(|word| word.as_bytes()))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,266 @@
+//! The traces of the jobs of a node: where they are, and what becomes of them.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use proctrace_node::{Ended, JobCgroup, NodeError, Outputs, file_name};
+use proctrace_outputs::{Access, OutputError, Outputs as Writing};
+use proctrace_record::{boot_ns, unix_ns};
+use proctrace_report::number::{bytes, count, counted, time};
+use proctrace_trace::Header;
+use proctrace_wire::escape::to_text;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::notify;
+use crate::args::RecordArgs;
+use crate::record::usage::usage;
+use crate::summaries::{JobSummaries, Summaries, Summarized};
+use crate::{live, say};
+
+/// A directory of traces, one for each job.
+pub(super) struct Files {
+    directory: PathBuf,
+    /// Held as long as traces are written and summarized.
+    _lock: File,
+    /// What the headers of all jobs have in common.
+    base: Header,
+    quiet: bool,
+    jobs: u64,
+    failed: u64,
+    summaries: Option<Box<dyn JobSummaries>>,
+}
+
+/// What was recorded on a node.
+pub(super) struct Done {
+    jobs: u64,
+    failed: u64,
+    directory: PathBuf,
+    summarized: Option<Summarized>,
+}
+
+impl Done {
+    /// Whether every job was recorded, and summarized if that was asked for.
+    pub(super) fn is_complete(&self) -> bool {
+        if self.summarized.is_some_and(|summarized| summarized.failed > 0) {
+            return false;
+        }
+        self.failed == 0
+    }
+}
+
+impl Files {
+    /// Prepares the directory: traces can be read by their owner only, because arguments contain secrets.
+    pub(super) fn create(
+        directory: &Path,
+        base: Header,
+        args: &RecordArgs,
+        summaries: &dyn Summaries,
+    ) -> Result<Self> {
+        let made = of_root().create_directory(directory, Access::Owner);
+        made.with_context(|| format!("cannot create {}", directory.display()))?;
+        let lock = lock(directory)?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            _lock: lock,
+            base,
+            quiet: args.quiet,
+            jobs: 0,
+            failed: 0,
+            summaries: summaries.of_jobs(directory, args.quiet)?,
+        })
+    }
+
+    /// Waits until all summaries are written.
+    pub(super) fn finish(self) -> Done {
+        Done {
+            jobs: self.jobs,
+            failed: self.failed,
+            directory: self.directory,
+            summarized: self.summaries.map(JobSummaries::finish),
+        }
+    }
+
+    fn tell(&self, job: &Ended) {
+        if !self.quiet {
+            say::note(&format!(
+                "{}: {}, {}, {} · {} lost · {} ({})",
+                to_text(job.cgroup.name.as_bytes()),
+                counted(job.processes, "process", "processes"),
+                counted(job.threads, "thread", "threads"),
+                time(job.wall_ns),
+                count(job.lost),
+                job.trace.display(),
+                bytes(job.bytes),
+            ));
+        }
+    }
+}
+
+impl fmt::Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let jobs = counted(self.jobs, "job", "jobs");
+        write!(f, "{jobs} recorded in {}", self.directory.display())?;
+        if let Some(summarized) = self.summarized {
+            write!(f, ", {} summarized", count(summarized.made))?;
+        }
+        match self.failed {
+            0 => Ok(()),
+            failed => write!(f, "; {} not recorded to the end", count(failed)),
+        }
+    }
+}
+
+impl Outputs for Files {
+    fn header(&mut self, cgroup: &JobCgroup, started_ns: u64) -> Header {
+        let path = cgroup.path.as_ref().or(cgroup.was.as_ref());
+        let path = path.map(|path| to_text(path.as_os_str().as_bytes()).into_owned());
+        let cpus = cgroup.path.as_deref().and_then(cpus_of).unwrap_or(u32::MAX);
+        Header {
+            // As that of a recording with --cgroup.
+            scope: "command".to_owned(),
+            cgroup: Some(path.unwrap_or_else(|| cgroup.name.clone())),
+            cpus: cpus.min(self.base.cpus),
+            started_ns,
+            started_unix_ns: unix_ns().saturating_sub(boot_ns().saturating_sub(started_ns)),
+            ..self.base.clone()
+        }
+    }
+
+    fn create(&mut self, cgroup: &JobCgroup, header: &Header) -> io::Result<(PathBuf, File)> {
+        const TRIES: u64 = 100;
+        // Opened for each job: it may be another one meanwhile, on a disk that was mounted anew.
+        let directory = of_root().directory(&self.directory)?;
+        let mut nth = 0;
+        loop {
+            let started_unix_ns = header.started_unix_ns + nth * 1_000_000;
+            let name = file_name(&cgroup.name, started_unix_ns);
+            match directory.create_new(&name, Access::Owner) {
+                Ok(file) => {
+                    live::hold(&file);
+                    return Ok((self.directory.join(name), file));
+                }
+                Err(OutputError::Io(error))
+                    if error.kind() == io::ErrorKind::AlreadyExists && nth < TRIES =>
+                {
+                    nth += 1
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn ready(&mut self, jobs: usize) {
+        let running = counted(jobs as u64, "running job", "running jobs");
+        let status = format!("recording {running} and those to come");
+        if !self.quiet {
+            say::note(&format!("{status}; press Ctrl-C to stop"));
+        }
+        if let Err(error) = notify::ready(&status) {
+            say::error(&anyhow::Error::new(error).context("cannot tell systemd"));
+        }
+    }
+
+    fn user_name(&self, uid: u32) -> Option<String> {
+        let user = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
+        user.map(|user| user.name)
+    }
+
+    fn used(&self) -> (u64, u64, u64) {
+        let used = usage(0);
+        (used.user_ns, used.system_ns, used.maxrss_bytes)
+    }
+
+    fn ended(&mut self, job: Ended) {
+        self.jobs += 1;
+        self.tell(&job);
+        if let Some(summaries) = &self.summaries {
+            summaries.add(job.trace, job.cgroup.name);
+        }
+    }
+
+    fn failed(&mut self, job: &JobCgroup, error: NodeError) {
+        self.failed += 1;
+        let name = to_text(job.name.as_bytes()).into_owned();
+        let what = match error {
+            NodeError::Create(_) | NodeError::Begin { .. } => format!("{name} is not recorded"),
+            NodeError::Write { .. } => {
+                format!("the recording of {name} ends here; the job goes on")
+            }
+        };
+        say::error(&anyhow::Error::new(error).context(what));
+    }
+}
+
+/// Traces of the jobs of all users are for root alone, whoever called sudo.
+fn of_root() -> Writing {
+    Writing::of_this_process()
+}
+
+/// Two recorders with one directory would both summarize what is left in it.
+fn lock(directory: &Path) -> Result<File> {
+    let lock =
+        File::open(directory).with_context(|| format!("cannot open {}", directory.display()))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => {
+            bail!("another recorder writes to {}: name another directory", directory.display())
+        }
+        // Not every file system has locks, and recording is more important.
+        _ => Ok(lock),
+    }
+}
+
+/// CPUs that a cgroup may use: those of its set, or what its quota is worth, rounded up; None if it is not
+/// limited.
+fn cpus_of(cgroup: &Path) -> Option<u32> {
+    let read = |name: &str| fs::read_to_string(cgroup.join(name)).ok();
+    let set = read("cpuset.cpus.effective").and_then(|list| cpus_in(&list));
+    let quota = read("cpu.max").and_then(|limit| cpus_worth(&limit));
+    match (set, quota) {
+        (Some(set), Some(quota)) => Some(set.min(quota)),
+        (set, quota) => set.or(quota),
+    }
+}
+
+/// How many CPUs are in a list: `0-3,8`.
+fn cpus_in(list: &str) -> Option<u32> {
+    let mut cpus = 0u32;
+    for range in list.trim().split(',').filter(|range| !range.is_empty()) {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
+        cpus = cpus.checked_add(last.checked_sub(first)?.checked_add(1)?)?;
+    }
+    Some(cpus).filter(|cpus| *cpus > 0)
+}
+
+/// What a quota is worth: `150000 100000` is 2 CPUs, `max 100000` no limit.
+fn cpus_worth(limit: &str) -> Option<u32> {
+    let (quota, period) = limit.trim().split_once(' ')?;
+    let (quota, period) = (quota.parse::<u64>().ok()?, period.parse::<u64>().ok()?);
+    u32::try_from(quota.checked_add(period)?.checked_sub(1)?.checked_div(period)?)
+        .ok()
+        .filter(|cpus| *cpus > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_a_cgroup_are_understood() {
+        assert_eq!(cpus_in("0-3,8\n"), Some(5));
+        assert_eq!(cpus_in("7"), Some(1));
+        for wrong in ["", "\n", "3-1", "x", "0-4294967295"] {
+            assert_eq!(cpus_in(wrong), None, "{wrong}");
+        }
+        assert_eq!(cpus_worth("150000 100000\n"), Some(2));
+        assert_eq!(cpus_worth("100000 100000"), Some(1));
+        for wrong in ["max 100000", "", "1 0", "0 100000"] {
+            assert_eq!(cpus_worth(wrong), None, "{wrong}");
+        }
+    }
+}
