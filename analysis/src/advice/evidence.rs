@@ -227,6 +227,15 @@ impl<'a> Evidence<'a> {
         self.ended_ns(process).saturating_sub(self.process(process).born_ns)
     }
 
+    /// Part of the machine that others used, in percent, if that left no core beside the one in use, on average: then a
+    /// second task may gain nothing, as others take the time.
+    pub(super) fn percent_without_idle_core(&self) -> Option<f64> {
+        let percent = self.recording.others_percent()?;
+        let machine = self.recording.trailer.as_ref()?.machine?;
+        let left = f64::from(machine.cpus) * (1.0 - percent / 100.0);
+        (left <= 1.0).then_some(percent)
+    }
+
     /// Whether a gain that reaches this much may be worth a line.
     pub(crate) fn pays(&self, wall_ns: u64, cpu_ns: u64) -> bool {
         self.is_worth(wall_ns, self.wall_ns) || self.is_worth(cpu_ns, self.cpu_ns)

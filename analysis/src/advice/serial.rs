@@ -419,7 +419,9 @@ fn advice(
     if !evidence.pays(middle_ns, 0) {
         return None;
     }
+    let busy_percent = evidence.percent_without_idle_core();
     let low_ns = match independence {
+        _ if busy_percent.is_some() => 0,
         Independence::Known if stretches.iter().any(|it| it.is_make) => {
             sum(&|it| of_kind_ns(evidence, it).min(it.middle_ns())) / PART_CERTAIN
         }
@@ -472,13 +474,18 @@ fn advice(
         started: change.as_ref().map(|(process, _, _)| *process),
         proposed: change.and_then(|(_, _, line)| line),
         evidence: format!(
-            "`{}`{others} {runs} {} one after the other, {} in total and {} the longest, while {} of {} are idle",
+            "`{}`{others} {runs} {} one after the other, {} in total and {} the longest, while {} of {} {}",
             evidence.line(first.parent),
             counted(children, "child", "children"),
             time(sum(&|it| it.sum_ns)),
             time(stretches.iter().map(|it| it.longest_ns).max()?),
             cores - 1,
             counted(evidence.recording.header.cpus.into(), "core", "cores"),
+            match busy_percent {
+                None => "are idle".to_owned(),
+                Some(percent) =>
+                    format!("are not used by it, but others used {percent:.0} % of all"),
+            },
         ),
         commands: vec![command.to_owned()],
         processes: processes.len() as u64,
@@ -487,6 +494,8 @@ fn advice(
             "wall: their time on the critical path less that of the longest, or of the longest \
              chain by names of files (high), or less an even share for each idle core (middle); {}",
             match independence {
+                _ if busy_percent.is_some() =>
+                    "low is 0, as others left no core idle: record when fewer of them run",
                 Independence::Known =>
                     "low is a quarter of that for those of one kind, as some may need others",
                 _ => "low is 0, as dependencies are not recorded",

@@ -142,7 +142,8 @@ fn advice(
         .max();
     let is_small = asks.as_ref().is_some_and(|(name, _)| name == "xz")
         && read_bytes.is_none_or(|bytes| bytes < XZ_MIN_BYTES);
-    let is_known = (asks.is_some() || otherwise.is_some()) && !is_small;
+    let is_busy = evidence.percent_without_idle_core().is_some();
+    let is_known = (asks.is_some() || otherwise.is_some()) && !is_small && !is_busy;
     let low_ns = if is_known { middle_ns / PART_CERTAIN } else { 0 };
     let what = match asks {
         Some((name, option)) => {
@@ -184,6 +185,8 @@ fn advice(
              that for the time in which it ran (middle); {}",
             if low_ns > 0 {
                 "low is a quarter of the middle"
+            } else if is_busy {
+                "low is 0, as others left no core idle: record when fewer of them run"
             } else {
                 "low is 0, as what can be divided or moved is not recorded"
             }

@@ -337,3 +337,27 @@ fn a_loop_that_takes_samples_is_no_polling() {
     let samples = job(12);
     assert!(!samples.contains(&"polling") && !samples.contains(&"timer-in-path"), "{samples:?}");
 }
+
+/// What it gains was predicted as if the other cores were idle: git's tests by prove -j2 gained 5 % instead of the half, as
+/// others used 80 % of two cores.
+#[test]
+fn cores_that_others_use_are_not_idle() {
+    let advice = |others_percent: u64| {
+        let mut job = Job::of(&["make"]);
+        for argv in FOUR {
+            let child = job.start(argv);
+            job.end(child, 500, 500);
+        }
+        let mut recording = job.load();
+        let all_ns = 4 * recording.wall_ns();
+        let busy_ns = recording.totals.used.run_ns + all_ns / 100 * others_percent;
+        recording.trailer.as_mut().unwrap().machine =
+            Some(proctrace_trace::MachineUse { busy_ns, all_ns, cpus: 4 });
+        let advice = advise(&recording, &AdviceRules::built_in(), 1.0).advice;
+        of(&advice, "make-without-j").clone()
+    };
+    let (quiet, busy) = (advice(70), advice(80));
+    assert!(quiet.wall_ns.low > 0 && quiet.evidence.ends_with("while 3 of 4 cores are idle"));
+    assert_eq!(busy.wall_ns.low, 0);
+    assert!(busy.evidence.ends_with("but others used 80 % of all"), "{}", busy.evidence);
+}
