@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Table, Unit};
-use proctrace_stats::median;
+use proctrace_stats::{Estimate, Paired, Pooled, Ticked, median};
 use proctrace_wire::escape::to_text;
 
-use crate::compare::paired::{Interval, Paired, Pooled, Ticked};
 use crate::recording::Recording;
 use crate::recording::names::base;
 use crate::recording::process::Task;
@@ -106,12 +105,12 @@ pub fn environments(job: &[StartRun], clean: &[StartRun], tick_ns: u64) -> Vec<T
     let pairs = QUANTITIES.each_ref().map(|quantity| {
         let figures =
             |runs: &[StartRun]| runs.iter().map(|run| (quantity.of)(run) as f64).collect();
-        Paired { job: figures(job), clean: figures(clean) }
+        Paired { a: figures(job), b: figures(clean) }
     });
     let modes = MODES.each_ref().map(|mode| {
         let ticked =
             |runs: &[StartRun]| runs.iter().map(|run| of_mode(mode, run, tick_ns)).collect();
-        Pooled { job: ticked(job), clean: ticked(clean) }
+        Pooled { a: ticked(job), b: ticked(clean) }
     });
     let mut tables = vec![medians(&pairs), split(&modes), relative(&pairs, &modes)];
     tables.extend(directories(job, clean));
@@ -128,14 +127,14 @@ fn of_mode(mode: &Quantity, run: &StartRun, tick_ns: u64) -> Ticked {
 }
 
 /// A column with both sides, and their difference with its interval.
-fn column(job: Option<f64>, clean: Option<f64>, difference: Option<Interval>) -> Vec<Option<f64>> {
-    let of = |part: fn(&Interval) -> f64| difference.as_ref().map(part);
+fn column(job: Option<f64>, clean: Option<f64>, difference: Option<Estimate>) -> Vec<Option<f64>> {
+    let of = |part: fn(&Estimate) -> f64| difference.as_ref().map(part);
     vec![job, clean, of(|of| of.middle), of(|of| of.low), of(|of| of.high)]
 }
 
 /// Per-run quantities: a row for each side, and the difference with its interval.
 fn medians(pairs: &[Paired]) -> Table {
-    let n = pairs.first().map_or(0, Paired::len);
+    let n = pairs.first().map_or(0, Paired::count);
     let certainty = pairs.first().and_then(Paired::difference).map(|interval| interval.certainty);
     let mut table = Table::new("startup", "One run of the command: medians").text(
         "environment",
@@ -149,7 +148,7 @@ fn medians(pairs: &[Paired]) -> Table {
         ],
     );
     for (quantity, pair) in QUANTITIES.iter().zip(pairs) {
-        let values = column(median(&pair.job), median(&pair.clean), pair.difference());
+        let values = column(median(&pair.a), median(&pair.b), pair.difference());
         table = table.real(quantity.column, quantity.title, quantity.unit, values);
     }
     let table = table.note(format!(
@@ -189,10 +188,10 @@ fn split(modes: &[Pooled]) -> Table {
             "ticks",
             "ticks",
             Unit::Count,
-            [Some(ticks(|mode| &mode.job)), Some(ticks(|mode| &mode.clean)), None, None, None],
+            [Some(ticks(|mode| &mode.a)), Some(ticks(|mode| &mode.b)), None, None, None],
         );
     for (mode, pooled) in MODES.iter().zip(modes) {
-        let (job, clean) = (Pooled::mean_ns(&pooled.job), Pooled::mean_ns(&pooled.clean));
+        let (job, clean) = (Pooled::mean_ns(&pooled.a), Pooled::mean_ns(&pooled.b));
         let values = column(job, clean, pooled.difference());
         table = table.real(mode.column, mode.title, mode.unit, values);
     }
@@ -210,7 +209,7 @@ fn relative(pairs: &[Paired], modes: &[Pooled]) -> Table {
     let quantities = QUANTITIES.iter().chain(&MODES);
     let ratios: Vec<_> =
         pairs.iter().map(Paired::ratio).chain(modes.iter().map(Pooled::ratio)).collect();
-    let of = |figure: fn(&Interval) -> f64| -> Vec<Option<f64>> {
+    let of = |figure: fn(&Estimate) -> f64| -> Vec<Option<f64>> {
         ratios.iter().map(|ratio| ratio.as_ref().map(figure)).collect()
     };
     Table::new("startup_change", "This environment relative to the clean one")

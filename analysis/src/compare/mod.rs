@@ -1,5 +1,4 @@
 //! Comparisons of several recordings: one command in two environments, a pool of growing size.
 
 pub(crate) mod environments;
-pub(crate) mod paired;
 pub mod series;

@@ -10,7 +10,7 @@ use crate::{mean, median};
 pub const FEWEST_FOR_INTERVAL: usize = 3;
 
 /// Number of resamples.
-const RESAMPLES: usize = 9_999;
+pub(crate) const RESAMPLES: usize = 9_999;
 
 /// Fixed, so that the same values yield the same interval.
 const SEED: u64 = 0x7072_6f63_7472_6163;
@@ -49,14 +49,25 @@ pub struct Interval {
 
 /// The statistic of `times` resamples, drawn with replacement and of the size of the sample.
 pub fn resampled(values: &[f64], statistic: Statistic, times: usize, seed: u64) -> Vec<f64> {
+    let drawn = resamples(values, times, seed, |sample| statistic.of(sample));
+    drawn.into_iter().flatten().collect()
+}
+
+/// The same for a sample of anything.
+pub(crate) fn resamples<T: Copy, R>(
+    values: &[T],
+    times: usize,
+    seed: u64,
+    statistic: impl Fn(&[T]) -> R,
+) -> Vec<R> {
     let mut rng = Rng::with_seed(seed);
-    let mut sample = vec![0.0; values.len()];
+    let mut sample = values.to_vec();
     (0..times)
-        .filter_map(|_| {
+        .map(|_| {
             for place in &mut sample {
                 *place = values[rng.usize(..values.len())];
             }
-            statistic.of(&sample)
+            statistic(&sample)
         })
         .collect()
 }

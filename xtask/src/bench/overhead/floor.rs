@@ -18,7 +18,7 @@ use crate::run::{as_root, output};
 pub(crate) struct FloorArgs {
     /// Number of rounds, after one warm-up round.
     #[arg(long, default_value_t = 7)]
-    rounds: usize,
+    rounds: u32,
     /// Factor for the size of each payload.
     #[arg(long, default_value_t = 1)]
     scale: u64,

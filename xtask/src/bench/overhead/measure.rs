@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
+use proctrace_stats::{Order, Plan as Experiment, Round, Side};
 
 use super::payloads::{self, Payload};
 use super::results::{self, Pair, PayloadResults, Results, Row, summarise};
@@ -22,8 +23,8 @@ const SLOW: f64 = 3.0;
 
 /// The measurements to make.
 pub(super) struct Plan<'a> {
-    pub(super) rounds: usize,
-    pub(super) slow_rounds: usize,
+    pub(super) rounds: u32,
+    pub(super) slow_rounds: u32,
     pub(super) scale: u64,
     /// Names of payloads; all if it is empty.
     pub(super) only: &'a [String],
@@ -125,15 +126,16 @@ fn measure_payload(
         .collect();
     let mut slow = vec![false; rows.len()];
     let mut bare_wall_ns = None;
-    for round in 0..=args.rounds {
+    let experiment = Experiment { warm_ups: 1, rounds: args.rounds, order: Order::Alternating };
+    for round in experiment.rounds() {
         for ((row, slow), (tracer, _)) in rows.iter_mut().zip(&mut slow).zip(tracers) {
-            let enough = *slow && row.pairs.len() >= args.slow_rounds;
+            let enough = *slow && row.pairs.len() >= args.slow_rounds as usize;
             if row.stopped.is_some() || enough {
                 continue;
             }
-            match pair(tracer, payload, site, bare_wall_ns, round % 2 == 0) {
+            match pair(tracer, payload, site, bare_wall_ns, round) {
                 // The first round warms caches, and identifies slow tracers.
-                Ok(pair) if round == 0 => {
+                Ok(pair) if round.is_warm_up() => {
                     bare_wall_ns = Some(pair.bare.payload_wall_ns);
                     *slow = pair.wall() > SLOW;
                 }
@@ -144,7 +146,7 @@ fn measure_payload(
                 }
             }
         }
-        println!("{}: round {round} of {}", payload.name, args.rounds);
+        println!("{}: round {} of {}", payload.name, round.number, args.rounds);
     }
     for row in &mut rows {
         row.summary = summarise(&row.pairs);
@@ -152,7 +154,7 @@ fn measure_payload(
     Ok(PayloadResults { name: payload.name.to_owned(), command, declared: payload.declared, rows })
 }
 
-/// A bare and a traced run, in either order. The duration of a bare run, which sets the time limit
+/// A bare and a traced run, in the order of the round. The duration of a bare run, which sets the time limit
 /// of the traced one, is known from an earlier round or from the bare run of this pair, if that
 /// comes first.
 fn pair(
@@ -160,25 +162,24 @@ fn pair(
     payload: &Payload,
     site: &mut Site,
     bare_wall_ns: Option<u64>,
-    bare_first: bool,
+    round: Round,
 ) -> Result<Pair> {
     let Some(none) = TRACERS.iter().find(|tracer| tracer.name == NONE) else {
         bail!("the list of tracers lacks {NONE:?}");
     };
-    let mut run = |tracer: &Tracer, limit| {
-        payload.reset()?;
-        trial::run(tracer, &payload.command, site, limit)
-    };
     let known = bare_wall_ns.map_or(BARE_LIMIT, limit);
-    let (bare, traced) = if bare_first {
-        let bare = run(none, known)?;
-        let limit = limit(bare.payload_wall_ns);
-        (bare, run(tracer, limit)?)
-    } else {
-        let traced = run(tracer, known)?;
-        (run(none, known)?, traced)
-    };
-    Ok(Pair { bare, traced, bare_first })
+    let mut of_traced = known;
+    let (bare, traced) = round.pair(|side| {
+        payload.reset()?;
+        let (tracer, at_most) = match side {
+            Side::A => (none, known),
+            Side::B => (tracer, of_traced),
+        };
+        let run = trial::run(tracer, &payload.command, site, at_most)?;
+        of_traced = limit(run.payload_wall_ns);
+        anyhow::Ok(run)
+    })?;
+    Ok(Pair { bare, traced, bare_first: round.first == Side::A })
 }
 
 /// Time limit of a payload without a tracer.

@@ -44,10 +44,10 @@ use tracers::{PROCTRACE, TRACERS, Tracer};
 pub(crate) struct OverheadArgs {
     /// Number of rounds, after one warm-up round.
     #[arg(long, default_value_t = 7)]
-    rounds: usize,
+    rounds: u32,
     /// Number of rounds for tracers that slow the payload down by more than a factor of three.
     #[arg(long, default_value_t = 1)]
-    slow_rounds: usize,
+    slow_rounds: u32,
     /// Factor for the size of each payload except the build; reduces the relative weight of a tracer's
     /// fixed cost for start and stop.
     #[arg(long, default_value_t = 1)]

@@ -1,12 +1,10 @@
 //! Paired measurements: the median or mean of their differences and ratios, with intervals.
 
-use fastrand::Rng;
-use proctrace_stats::median_interval;
+use crate::bootstrap::{RESAMPLES, resamples};
+use crate::{MedianInterval, median_interval};
 
 /// Confidence level of an interval, if there are enough pairs.
 const CERTAINTY: f64 = 0.95;
-/// Number of bootstrap resamples for the interval of a mean.
-const RESAMPLES: usize = 9_999;
 /// Fixed, so that the same pairs always give the same interval.
 const SEED: u64 = 0x7061_6972_6564;
 
@@ -15,11 +13,13 @@ const TICKS_MIN: f64 = 20.0;
 /// With fewer ticks of a mode on one side, a ratio of the two is mostly noise.
 const HITS_MIN: f64 = 5.0;
 
-/// Values that were measured in pairs, in the same order.
+/// Values of two sides that were measured in pairs, in the same order.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Paired {
-    pub(crate) job: Vec<f64>,
-    pub(crate) clean: Vec<f64>,
+pub struct Paired {
+    /// Those of the side whose excess is asked for.
+    pub a: Vec<f64>,
+    /// Those of the other.
+    pub b: Vec<f64>,
 }
 
 /// The CPU time of a run, and the ticks that hit it: those of one mode, and all.
@@ -27,50 +27,58 @@ pub(crate) struct Paired {
 /// The kernel's own split of a single short process is not an estimate but a guess: if no tick hit
 /// it in the kernel, all of it counts as user time (cputime_adjust() in kernel/sched/cputime.c).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Ticked {
-    pub(crate) cpu_ns: f64,
-    pub(crate) hits: f64,
-    pub(crate) ticks: f64,
+pub struct Ticked {
+    /// CPU time, exact.
+    pub cpu_ns: f64,
+    /// Ticks of the mode.
+    pub hits: f64,
+    /// All ticks.
+    pub ticks: f64,
 }
 
 /// Paired runs whose CPU time is split by the ticks of all runs of a side.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Pooled {
-    pub(crate) job: Vec<Ticked>,
-    pub(crate) clean: Vec<Ticked>,
+pub struct Pooled {
+    /// Those of the side whose excess is asked for.
+    pub a: Vec<Ticked>,
+    /// Those of the other.
+    pub b: Vec<Ticked>,
 }
 
 /// A central value and its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Interval {
-    pub(crate) middle: f64,
-    pub(crate) low: f64,
-    /// Infinite where there is no upper bound.
-    pub(crate) high: f64,
+pub struct Estimate {
+    /// The median, or the mean.
+    pub middle: f64,
+    /// Lower bound.
+    pub low: f64,
+    /// Upper bound, infinite where there is none.
+    pub high: f64,
     /// The confidence level.
-    pub(crate) certainty: f64,
+    pub certainty: f64,
 }
 
 impl Paired {
-    pub(crate) fn len(&self) -> usize {
-        self.job.len().min(self.clean.len())
+    /// Number of pairs.
+    pub fn count(&self) -> usize {
+        self.a.len().min(self.b.len())
     }
 
     fn pairs(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.job.iter().copied().zip(self.clean.iter().copied())
+        self.a.iter().copied().zip(self.b.iter().copied())
     }
 
-    /// The median excess of the job's environment over the clean one; `None` without pairs.
-    pub(crate) fn difference(&self) -> Option<Interval> {
-        of_median(self.pairs().map(|(job, clean)| job - clean).collect())
+    /// The median excess of A over B; `None` without pairs.
+    pub fn difference(&self) -> Option<Estimate> {
+        of_median(self.pairs().map(|(a, b)| a - b).collect())
     }
 
-    /// The median ratio of the job's environment to the clean one; `None` if a clean value is zero.
-    pub(crate) fn ratio(&self) -> Option<Interval> {
-        if self.pairs().any(|(_, clean)| clean <= 0.0) {
+    /// The median ratio of A to B; `None` if a value of B is zero.
+    pub fn ratio(&self) -> Option<Estimate> {
+        if self.pairs().any(|(_, b)| b <= 0.0) {
             return None;
         }
-        of_median(self.pairs().map(|(job, clean)| job / clean).collect())
+        of_median(self.pairs().map(|(a, b)| a / b).collect())
     }
 }
 
@@ -95,65 +103,55 @@ impl Ticked {
 
 impl Pooled {
     /// Mean CPU time per run in that mode; `None` where there are too few ticks.
-    pub(crate) fn mean_ns(runs: &[Ticked]) -> Option<f64> {
+    pub fn mean_ns(runs: &[Ticked]) -> Option<f64> {
         let sum = Ticked::sum(runs.iter().copied());
         (sum.ticks >= TICKS_MIN).then(|| sum.part_ns() / runs.len() as f64)
     }
 
-    /// The mean excess of the job's environment over the clean one.
-    pub(crate) fn difference(&self) -> Option<Interval> {
-        Self::mean_ns(&self.job).and(Self::mean_ns(&self.clean))?;
-        let pairs = self.pairs();
-        let n = pairs.len() as f64;
-        resampled(&pairs, |job, clean| (job.part_ns() - clean.part_ns()) / n)
+    /// The mean excess of A over B.
+    pub fn difference(&self) -> Option<Estimate> {
+        Self::mean_ns(&self.a).and(Self::mean_ns(&self.b))?;
+        let n = self.a.len().min(self.b.len()) as f64;
+        self.resampled(|a, b| (a.part_ns() - b.part_ns()) / n)
     }
 
     /// The ratio of the means; `None` where there are too few ticks, in total or of that mode.
-    pub(crate) fn ratio(&self) -> Option<Interval> {
-        Self::mean_ns(&self.job).and(Self::mean_ns(&self.clean))?;
+    pub fn ratio(&self) -> Option<Estimate> {
+        Self::mean_ns(&self.a).and(Self::mean_ns(&self.b))?;
         let hits = |runs: &[Ticked]| Ticked::sum(runs.iter().copied()).hits;
-        if hits(&self.job) < HITS_MIN || hits(&self.clean) < HITS_MIN {
+        if hits(&self.a) < HITS_MIN || hits(&self.b) < HITS_MIN {
             return None;
         }
-        resampled(&self.pairs(), |job, clean| job.part_ns() / clean.part_ns())
+        self.resampled(|a, b| a.part_ns() / b.part_ns())
     }
 
-    fn pairs(&self) -> Vec<(Ticked, Ticked)> {
-        self.job.iter().copied().zip(self.clean.iter().copied()).collect()
-    }
-}
-
-fn of_median(values: Vec<f64>) -> Option<Interval> {
-    let found = median_interval(&values)?;
-    let (low, high, certainty) = (found.low, found.high, found.certainty());
-    Some(Interval { middle: found.median, low, high, certainty })
-}
-
-/// A statistic of both sums, with its percentiles over resamples of as many pairs drawn with
-/// replacement (Efron 1979). For few pairs this interval is too narrow.
-fn resampled(
-    pairs: &[(Ticked, Ticked)],
-    figure: impl Fn(Ticked, Ticked) -> f64,
-) -> Option<Interval> {
-    let sums = |pairs: &mut dyn Iterator<Item = (Ticked, Ticked)>| {
-        let none = (Ticked::default(), Ticked::default());
-        let (job, clean) = pairs.fold(none, |sum, pair| (sum.0.plus(pair.0), sum.1.plus(pair.1)));
-        figure(job, clean)
-    };
-    if pairs.is_empty() {
-        return None;
-    }
-    let middle = sums(&mut pairs.iter().copied());
-    let mut rng = Rng::with_seed(SEED);
-    let mut drawn: Vec<f64> = (0..RESAMPLES)
-        .map(|_| sums(&mut (0..pairs.len()).map(|_| pairs[rng.usize(..pairs.len())])))
+    /// A statistic of both sums, with its percentiles over resamples of as many pairs drawn with
+    /// replacement (Efron 1979). For few pairs this interval is too narrow.
+    fn resampled(&self, figure: impl Fn(Ticked, Ticked) -> f64) -> Option<Estimate> {
+        let pairs: Vec<_> = self.a.iter().copied().zip(self.b.iter().copied()).collect();
+        if pairs.is_empty() {
+            return None;
+        }
+        let of_sums = |pairs: &[(Ticked, Ticked)]| {
+            let none = (Ticked::default(), Ticked::default());
+            let (a, b) = pairs.iter().fold(none, |sum, (a, b)| (sum.0.plus(*a), sum.1.plus(*b)));
+            figure(a, b)
+        };
+        let mut drawn = resamples(&pairs, RESAMPLES, SEED, of_sums);
         // Zero divided by zero.
-        .filter(|value| !value.is_nan())
-        .collect();
-    drawn.sort_by(f64::total_cmp);
-    let tail = (drawn.len() as f64 * (1.0 - CERTAINTY) / 2.0) as usize;
-    let high = drawn.len().checked_sub(1 + tail)?;
-    Some(Interval { middle, low: drawn[tail], high: drawn[high], certainty: CERTAINTY })
+        drawn.retain(|value| !value.is_nan());
+        drawn.sort_by(f64::total_cmp);
+        let tail = (drawn.len() as f64 * (1.0 - CERTAINTY) / 2.0) as usize;
+        let high = drawn.len().checked_sub(1 + tail)?;
+        let (low, high) = (drawn[tail], drawn[high]);
+        Some(Estimate { middle: of_sums(&pairs), low, high, certainty: CERTAINTY })
+    }
+}
+
+fn of_median(values: Vec<f64>) -> Option<Estimate> {
+    let found = median_interval(&values)?;
+    let MedianInterval { median: middle, low, high, .. } = found;
+    Some(Estimate { middle, low, high, certainty: found.certainty() })
 }
 
 #[cfg(test)]
@@ -164,10 +162,10 @@ mod tests {
     #[test]
     fn few_pairs_say_how_little_they_are_worth() {
         let found = of_median(vec![3.0, 1.0, 2.0]).unwrap();
-        assert_eq!(found, Interval { middle: 2.0, low: 1.0, high: 3.0, certainty: 0.75 });
+        assert_eq!(found, Estimate { middle: 2.0, low: 1.0, high: 3.0, certainty: 0.75 });
         assert_eq!(of_median(vec![7.0]).unwrap().certainty, 0.0);
         assert_eq!(of_median(Vec::new()), None);
-        let pairs = Paired { job: vec![4.0, 9.0], clean: vec![2.0, 0.0] };
+        let pairs = Paired { a: vec![4.0, 9.0], b: vec![2.0, 0.0] };
         assert_eq!(pairs.ratio(), None);
         assert_eq!(pairs.difference().unwrap().middle, 5.5);
     }
@@ -185,8 +183,8 @@ mod tests {
 
     #[test]
     fn ticks_of_all_runs_tell_what_those_of_one_do_not() {
-        let pairs = Pooled { job: hit(480, 3), clean: hit(480, 6) };
-        assert!((Pooled::mean_ns(&pairs.job).unwrap() - 1e6 / 3.0).abs() < 1e-3);
+        let pairs = Pooled { a: hit(480, 3), b: hit(480, 6) };
+        assert!((Pooled::mean_ns(&pairs.a).unwrap() - 1e6 / 3.0).abs() < 1e-3);
         let (difference, ratio) = (pairs.difference().unwrap(), pairs.ratio().unwrap());
         assert!((difference.middle - 1e6 / 6.0).abs() < 1e-3);
         assert!((ratio.middle - 2.0).abs() < 1e-9);
@@ -205,12 +203,12 @@ mod tests {
         };
         assert_eq!(Pooled::mean_ns(&none(19)), None);
         assert_eq!(Pooled::mean_ns(&none(20)), Some(0.0));
-        let pairs = Pooled { job: hit(480, 3), clean: none(480) };
+        let pairs = Pooled { a: hit(480, 3), b: none(480) };
         assert!(pairs.difference().is_some());
         assert_eq!(pairs.ratio(), None);
-        let reversed = Pooled { job: none(480), clean: hit(480, 3) };
+        let reversed = Pooled { a: none(480), b: hit(480, 3) };
         assert_eq!(reversed.ratio(), None, "nothing is 100 % less");
-        let few = Pooled { job: hit(480, 3), clean: none(19) };
+        let few = Pooled { a: hit(480, 3), b: none(19) };
         assert_eq!((few.difference(), few.ratio()), (None, None));
     }
 
