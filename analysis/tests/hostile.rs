@@ -65,11 +65,6 @@ impl Files for NoFiles {
 /// Runs everything that reads a trace.
 fn read_all(path: &Path) {
     let recording = Recording::load(path, &Rules::built_in()).unwrap();
-    let (linker, cache) = (Linker::default(), Cache::default());
-    let view = |_| -> Arc<dyn Files> { Arc::new(NoFiles) };
-    let mounts = MountTable::parse(0, b"1 0 254:0 / / - ext4 /dev/vda\n");
-    let (files, mounts, view) = (&NoFiles, &mounts, &view);
-    libs(path, Machine { linker: &linker, cache: &cache, files, mounts, view }).unwrap();
     let findings = analyse(&recording).unwrap();
     for order in [GanttOrder::Time, GanttOrder::Tree] {
         let view = GanttView { order, ..GanttView::default() };
@@ -131,6 +126,12 @@ fn read_all(path: &Path) {
         assert!(json.starts_with("{\"kind\":\""), "{json}");
     }
     let _ = replay.summary();
+    let (linker, cache) = (Linker::default(), Cache::default());
+    let view = |_| -> Arc<dyn Files> { Arc::new(NoFiles) };
+    let mounts = MountTable::parse(0, b"1 0 254:0 / / - ext4 /dev/vda\n");
+    let (files, mounts, view) = (&NoFiles, &mounts, &view);
+    let machine = Machine { linker: &linker, cache: &cache, files, mounts, view };
+    libs(recording, path, machine).unwrap();
 }
 
 /// Asks about some processes, programs and times. Not all exist.

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Advice, Gain, count, counted, time};
+use proctrace_libsearch::Sought;
 use proctrace_trace::Quantity;
 use proctrace_wire::Family;
 use proctrace_wire::escape::to_text;
 
 use super::Found;
 use super::evidence::{Evidence, first_word, less, more, most, with_work_beside};
-use crate::load::starts::is_library;
 use crate::recording::fast::FastMap;
 use crate::recording::misses::MissKind;
-use crate::recording::names::{base, directory, errno};
+use crate::recording::names::{directory, errno};
 use crate::recording::opened::FileUse;
 
 /// A process opens one file so often before it is worth a change.
@@ -127,7 +127,7 @@ fn failed(evidence: &Evidence<'_>) -> Vec<Found> {
         let again = numbers
             .get(directory(&missed.path))
             .and_then(|number| groups.get_mut(&(*number, missed.errno, missed.family)))
-            .filter(|_| !is_library(base(&missed.path)));
+            .filter(|_| missed.sought() != Sought::Library);
         if let Some(again) = again {
             let repeated = missed.count.saturating_sub(again.processes.len() as u64);
             if repeated > 0 {

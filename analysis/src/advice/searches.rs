@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Advice, Gain, count, counted, time};
+use proctrace_libsearch::Sought;
 use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
 
 use super::Found;
 use super::evidence::{Evidence, less, more, most, with_work_beside};
-use crate::load::starts::is_library;
 use crate::recording::fast::FastMap;
-use crate::recording::names::{base, directory};
+use crate::recording::names::directory;
 
 /// Failed look-ups of one start that stay with one directory of links: its sub-directories for CPU capabilities,
 /// opened and then asked for, and /etc/ld.so.preload. glibc before 2.37; later ones make 7.
@@ -165,7 +165,7 @@ fn advice(evidence: &Evidence<'_>, searches: Searches) -> Option<Found> {
 fn directories(evidence: &Evidence<'_>) -> (Vec<(String, u64)>, u64) {
     let mut counts: BTreeMap<&[u8], u64> = BTreeMap::new();
     for missed in &evidence.recording.missed_paths.paths {
-        if is_library(base(&missed.path)) {
+        if missed.sought() == Sought::Library {
             *counts.entry(directory(&missed.path)).or_default() += missed.count;
         }
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Table, Unit};
+use proctrace_libsearch::list_directory;
 use proctrace_stats::{Estimate, Paired, Pooled, Ticked, median};
 use proctrace_wire::escape::to_text;
 
 use crate::recording::Recording;
-use crate::recording::names::base;
 use crate::recording::process::Task;
 
 /// Maximum directories listed.
@@ -57,7 +57,7 @@ impl StartRun {
         }
         for (miss, count) in recording.misses.iter() {
             let directory = recording.directories.get(miss.directory as usize);
-            let searched = without_variants(directory.map_or(b"", Vec::as_slice));
+            let searched = list_directory(directory.map_or(b"", Vec::as_slice));
             let name = to_text(searched).into_owned();
             *run.by_directory.entry(name).or_default() += u64::from(count);
         }
@@ -226,22 +226,6 @@ fn relative(pairs: &[Paired], modes: &[Pooled]) -> Table {
         )
 }
 
-/// The search path directory that the loader was in: for each it also tries subdirectories for
-/// variants of the processor and, before glibc 2.37, for old ones (dl-hwcaps.c, dl-load.c).
-fn without_variants(mut directory: &[u8]) -> &[u8] {
-    loop {
-        let (above, name) = (crate::recording::names::directory(directory), base(directory));
-        let variant = matches!(
-            name,
-            b"glibc-hwcaps" | b"tls" | b"x86_64" | b"haswell" | b"xeon_phi" | b"avx512_1"
-        ) || name.starts_with(b"x86-64-v");
-        if !variant || above == b"/" || above == b"." {
-            return directory;
-        }
-        directory = above;
-    }
-}
-
 /// Directories in which one environment has more failed look-ups than the other.
 fn directories(job: &[StartRun], clean: &[StartRun]) -> Option<Table> {
     let typical = |runs: &[StartRun], directory: &str| {
@@ -361,20 +345,6 @@ mod tests {
         assert_eq!(real(table, "user_ns", 0), Some(0.25e6));
         assert_eq!(real(table, "system_ns", 1), Some(0.75e6));
         assert_eq!(real(named(&tables, "startup_change"), "ratio", USER), Some(1.0));
-    }
-
-    #[test]
-    fn variants_count_for_the_directory_they_lie_in() {
-        for (searched, directory) in [
-            ("/opt/a/glibc-hwcaps/x86-64-v3", "/opt/a"),
-            ("/opt/a/tls/x86_64/x86_64", "/opt/a"),
-            ("/opt/tls/lib", "/opt/tls/lib"),
-            ("/tls", "/tls"),
-            ("", ""),
-        ] {
-            let found = without_variants(searched.as_bytes());
-            assert_eq!(found, directory.as_bytes());
-        }
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Causes of failed look-ups that are not of the dynamic linker's start: by the path and the environment.
 
-use proctrace_libsearch::Linker;
+use proctrace_libsearch::{Linker, Sought};
 use proctrace_wire::{Call, Family};
 
-use crate::libs::files::is_library;
 use crate::libs::own_lists::Lists;
 use crate::libs::starts::Start;
 
@@ -21,7 +20,9 @@ pub(crate) struct Surroundings<'a> {
 impl Surroundings<'_> {
     /// The kind of cause, and its entry or directory.
     pub(crate) fn cause_of(&self, path: &[u8], call: Call) -> (&'static str, Vec<u8>) {
-        if path == b"/etc/ld.so.preload" {
+        let family = Family::of(call);
+        let sought = Sought::of(family, path);
+        if sought == Sought::LinkersFile && path == b"/etc/ld.so.preload" {
             return ("ld.so.preload", path.to_vec());
         }
         let directory = match path.iter().rposition(|byte| *byte == b'/') {
@@ -29,8 +30,7 @@ impl Surroundings<'_> {
             Some(0) => b"/",
             Some(at) => &path[..at],
         };
-        let family = Family::of(call);
-        if is_library(path) && family == Some(Family::Open) {
+        if sought == Sought::Library {
             return self.library(directory, path);
         }
         // What asks whether a file can be executed: execvp(3) and shells.
@@ -50,7 +50,7 @@ impl Surroundings<'_> {
             return ("locale", place.to_vec());
         }
         // dlopen(3) asks whether directories exist, as a start does.
-        if family == Some(Family::Stat)
+        if sought == Sought::Existence
             && let Some((kind, entry)) = self.searched_directory(path)
         {
             return (if self.start.is_some() { "dlopen" } else { kind }, entry);
@@ -81,12 +81,7 @@ impl Surroundings<'_> {
     /// The entry of a list, or the default directory, of which this is the directory or a sub-directory
     /// that the linker tries, and its kind.
     fn searched_directory(&self, directory: &[u8]) -> Option<(&'static str, Vec<u8>)> {
-        let capabilities = self.linker.capabilities.subdirectories();
-        let plain = capabilities.iter().find_map(|sub| {
-            let sub = sub.strip_suffix(b"/").unwrap_or(sub);
-            let rest = directory.strip_suffix(sub)?;
-            if sub.is_empty() || rest.is_empty() { Some(rest) } else { rest.strip_suffix(b"/") }
-        });
+        let plain = self.linker.capabilities.list_directory(directory);
         for candidate in plain.into_iter().chain([directory]) {
             if let Some(entry) = entry_of(self.variable(b"LD_LIBRARY_PATH"), candidate) {
                 return Some(("LD_LIBRARY_PATH", entry));
@@ -181,6 +176,8 @@ mod tests {
             ("/usr/lib/python3.11/x.cpython-311.so", Call::Openat, "python", "/usr/lib/python3.11"),
             ("/usr/lib/locale/C.UTF-8/LC_ALL", Call::Openat, "locale", "/usr/lib/locale"),
             ("/etc/ld.so.preload", Call::Access, "ld.so.preload", "/etc/ld.so.preload"),
+            ("/etc/ld.so.preload", Call::Openat, "other", "/etc"),
+            ("/opt/lib/libm.so.bak", Call::Openat, "other", "/opt/lib"),
             ("/home/me/.profile", Call::Openat, "other", "/home/me"),
             ("/home/me/libmine.so", Call::Openat, "not modelled", "/home/me"),
             ("/libmine.so", Call::Openat, "not modelled", "/"),

@@ -1,13 +1,11 @@
 //! The files that a job saw: those of today, and directories that its failed look-ups show.
 
 use std::collections::HashSet;
-use std::path::Path;
 
-use proctrace_libsearch::{Files, Found};
-use proctrace_trace::Reader;
-use proctrace_wire::{Call, Family};
+use proctrace_libsearch::{Files, Found, Sought};
 
-use crate::error::AnalysisError;
+use crate::recording::misses::MissedPaths;
+use crate::recording::names::directory;
 
 /// Files with directories that have gone since the recording. The dynamic linker asks whether a directory
 /// exists when it first finds no library there: if that question did not fail, it existed.
@@ -17,26 +15,14 @@ pub(crate) struct Inferred<'a> {
 }
 
 impl<'a> Inferred<'a> {
-    pub(crate) fn of(trace: &Path, today: &'a dyn Files) -> Result<Self, AnalysisError> {
-        let mut searched: HashSet<Vec<u8>> = HashSet::new();
-        let mut missed: HashSet<Vec<u8>> = HashSet::new();
-        let mut reader = Reader::open(trace)?;
-        proctrace_replay::lookups(
-            &mut reader,
-            |miss, path| match Family::of(Call::from_number(miss.call)) {
-                Some(Family::Open) if is_library(path) => {
-                    if let Some(slash) = path.iter().rposition(|byte| *byte == b'/') {
-                        searched.insert(path[..slash].to_vec());
-                    }
-                }
-                Some(Family::Stat) => {
-                    missed.insert(path.to_vec());
-                }
-                _ => {}
-            },
-            |_| {},
-        );
-        Ok(Self { today, existed: searched.difference(&missed).cloned().collect() })
+    pub(crate) fn of(missed: &MissedPaths, today: &'a dyn Files) -> Self {
+        let paths = |sought| missed.paths.iter().filter(move |it| it.sought() == sought);
+        let searched = paths(Sought::Library).map(|it| directory(&it.path).to_vec());
+        let mut existed: HashSet<Vec<u8>> = searched.collect();
+        for asked in paths(Sought::Existence) {
+            existed.remove(&*asked.path);
+        }
+        Self { today, existed }
     }
 }
 
@@ -63,10 +49,4 @@ impl Files for Inferred<'_> {
     fn executable(&self, path: &[u8]) -> Option<Vec<u8>> {
         self.today.executable(path)
     }
-}
-
-/// Whether a path names a shared library: "libm.so", "libm.so.6".
-pub(crate) fn is_library(path: &[u8]) -> bool {
-    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    name.ends_with(b".so") || name.windows(4).any(|window| window == b".so.")
 }

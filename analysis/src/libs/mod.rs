@@ -1,6 +1,6 @@
 //! Failed look-ups by cause: which list of directories, which object, which variable.
 //!
-//! One pass over the events in order of time. Each start of a program has the look-ups that a model of the
+//! One pass over the events in order of time, after the recording was loaded. Each start of a program has the look-ups that a model of the
 //! dynamic linker predicts for it (`proctrace-libsearch`); a failed look-up that is among them has the
 //! model's cause, any other a cause by its path.
 
@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use proctrace_findings::{Libs, NotModelled};
 use proctrace_libsearch::{Cache, Call, Files, Linker};
-use proctrace_replay::{Body, Environment, Event, Exec, Miss, MountTable, Replay};
+use proctrace_replay::{Assembler, Body, Environment, Event, Exec, Miss, MountTable, Replay};
 use proctrace_wire::{Call as SystemCall, Family, mark_of_path};
 
 pub use crate::libs::candidates::{Candidate, Conflict, Link};
@@ -54,6 +54,7 @@ use crate::libs::remedies::Evidence;
 use crate::libs::starts::{Start, Starts};
 pub use crate::libs::views::{MakeView, SeenMount};
 use crate::libs::views::{SomeFiles, Views};
+use crate::recording::Recording;
 use crate::recording::misses::found_no_link;
 
 /// The machine on which the job ran, as it is now.
@@ -80,14 +81,22 @@ pub(crate) struct System<'a> {
     pub(crate) views: &'a Views<'a>,
 }
 
-/// Failed look-ups of a recording by cause, with what would avoid them, and what carries that out.
+/// Failed look-ups of a recording by cause, with what would avoid them, and what carries that out. The recording goes
+/// before its trace is replayed.
 ///
 /// # Errors
 /// If the trace cannot be read.
-pub fn libs(trace: &Path, machine: Machine<'_>) -> Result<(Libs, Fixes), AnalysisError> {
+pub fn libs(
+    recording: Recording,
+    trace: &Path,
+    machine: Machine<'_>,
+) -> Result<(Libs, Fixes), AnalysisError> {
     let Machine { linker, cache, files, mounts, view } = machine;
-    let inferred = Inferred::of(trace, files)?;
-    let views = Views::new(Mounts::read(trace)?, mounts.clone(), view);
+    let inferred = Inferred::of(&recording.missed_paths, files);
+    drop(recording);
+    let (mut recorded, mut assembler) = (Mounts::default(), Assembler::default());
+    let replay = Replay::open_with(trace, |record| recorded.take(&mut assembler, record))?;
+    let views = Views::new(recorded, mounts.clone(), view);
     let system = System { linker, cache, files: &inferred, views: &views };
     let mut walk = Walk {
         starts: Starts::new(system),
@@ -100,7 +109,7 @@ pub fn libs(trace: &Path, machine: Machine<'_>) -> Result<(Libs, Fixes), Analysi
         evidence: Evidence::default(),
         found: Libs::default(),
     };
-    for event in Replay::open(trace)? {
+    for event in replay {
         walk.take(&event);
     }
     Ok(walk.finish())

@@ -1,13 +1,9 @@
 //! What is mounted in the namespaces of a recording, and where the paths of processes lead.
 
 use std::collections::HashMap;
-use std::path::Path;
 
-use proctrace_replay::{Assembler, Body, Event, Mount, MountTable, records};
-use proctrace_trace::Reader;
-use proctrace_wire::Stream;
-
-use crate::error::AnalysisError;
+use proctrace_replay::{Assembler, Body, Event, Mount, MountTable};
+use proctrace_wire::Record;
 
 /// Where the paths of a process lead.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -27,26 +23,21 @@ pub(crate) struct Mounts {
 }
 
 impl Mounts {
-    /// Reads all mount tables of a trace. Those of one namespace are put together, because a file system
-    /// may be mounted on its first use (autofs), or unmounted before the end: the latest table covers
-    /// the ones before.
-    pub(crate) fn read(trace: &Path) -> Result<Self, AnalysisError> {
-        let mut mounts = Self::default();
-        let mut assembler = Assembler::default();
-        let mut take = |event: Event| {
+    /// Takes the mount tables among the records of the lifecycle. Those of one namespace are put together, because a
+    /// file system may be mounted on its first use (autofs), or unmounted before the end: the latest table covers the
+    /// ones before.
+    pub(crate) fn take(&mut self, assembler: &mut Assembler, record: Record<'_>) {
+        if !matches!(record, Record::Mounts(..)) {
+            return;
+        }
+        assembler.take(record, &mut |event: Event| {
             if let Body::Mounts(table) = event.body {
                 if event.task == 0 {
-                    mounts.own.get_or_insert(table.namespace);
+                    self.own.get_or_insert(table.namespace);
                 }
-                mounts.add(table);
-            }
-        };
-        records(&mut Reader::open(trace)?, Stream::Lifecycle, |record| {
-            if matches!(record, proctrace_wire::Record::Mounts(..)) {
-                assembler.take(record, &mut take);
+                self.add(table);
             }
         });
-        Ok(mounts)
     }
 
     fn add(&mut self, mut table: MountTable) {

@@ -3,10 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use proctrace_libsearch::{Call, Cause, Search};
+use proctrace_libsearch::{Call, Cause, Search, is_library};
 
 use crate::libs::System;
-use crate::libs::files::is_library;
 use crate::libs::starts::{Kind, Start, Starts, searched, searched_later};
 
 /// Maximum number of names that are kept for one start.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::BufReader;
 
+use proctrace_libsearch::{Sought, is_library};
 use proctrace_replay::timed_lookups;
 use proctrace_trace::Reader;
 use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed};
@@ -11,7 +12,7 @@ use proctrace_wire::{Call, Family, mark_of_path};
 
 use super::Loader;
 use crate::load::serials::Serials;
-use crate::load::starts::{Missed, Sought, Start, StartFinder, is_library};
+use crate::load::starts::{Missed, Start, StartFinder};
 use crate::recording::bins::{Bins, Quantity};
 use crate::recording::counts::Counts;
 use crate::recording::fast::FastMap;
@@ -20,7 +21,7 @@ use crate::recording::marks::{MarkedBy, Marks};
 use crate::recording::misses::{
     LookupTimes, MissCounter, MissKind, MissedPaths, Misses, PathCounter, found_no_link,
 };
-use crate::recording::names::{base, directory};
+use crate::recording::names::directory;
 
 /// Position of opens in `Family::ALL`.
 const OPEN: u8 = 0;
@@ -38,6 +39,8 @@ struct Place {
     /// Number of its kind: directory, errno and family.
     kind: u32,
     sought: Sought,
+    /// Number of its directory.
+    directory: u32,
     /// Whether it may be why a program gives up.
     tells: bool,
 }
@@ -53,7 +56,8 @@ enum Is {
 
 impl Place {
     fn of_no_failure(is: Is, family: u8, sought: Sought) -> Self {
-        Self { is, family, path: u32::MAX, kind: u32::MAX, sought, tells: false }
+        let (path, kind, directory) = (u32::MAX, u32::MAX, u32::MAX);
+        Self { is, family, path, kind, sought, directory, tells: false }
     }
 }
 
@@ -71,7 +75,7 @@ impl Places {
         let known = Family::of(Call::from_number(miss.call));
         let family = Family::ALL.iter().position(|family| Some(*family) == known);
         let family = family.and_then(|family| u8::try_from(family).ok()).unwrap_or(u8::MAX);
-        let sought = Sought::new(known, path, u32::MAX);
+        let sought = Sought::of(known, path);
         if found_no_link(miss) {
             return Place::of_no_failure(Is::NoLink, family, sought);
         }
@@ -95,8 +99,9 @@ impl Places {
             family,
             path: self.paths.number_of(if unread { b"?" } else { path }, miss.error, family),
             kind: self.misses.number_of(kind),
-            sought: Sought::new(known, path, number),
-            tells: !unread && !is_library(base(path)) && is_telling(path),
+            sought,
+            directory: number,
+            tells: !unread && !is_library(path) && is_telling(path),
         }
     }
 }
@@ -173,8 +178,8 @@ impl Who {
                     counts.orphans += 1;
                     return;
                 };
-                let missed =
-                    Missed { time_ns: head.time_ns, sought: place.sought, path: lookup.path };
+                let Place { sought, directory, .. } = place;
+                let missed = Missed { time_ns: head.time_ns, sought, path: lookup.path, directory };
                 finder.add(process, missed, &places.directories);
                 if place.tells {
                     last_misses.note(process, head.time_ns, place.path);
@@ -185,7 +190,7 @@ impl Who {
                 if place.is != Is::Failed {
                     return;
                 }
-                if place.sought.is_library() {
+                if place.sought == Sought::Library {
                     times.libraries.time(duration_ns);
                     return;
                 }

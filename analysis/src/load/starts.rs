@@ -5,9 +5,8 @@
 //! looked up without success, or when no look-up fails for a while. The last of them is a lower
 //! bound of the time at which loading was complete.
 
-use proctrace_wire::Family;
+use proctrace_libsearch::Sought;
 
-use crate::recording::names::base;
 use crate::recording::process::ProgramRun;
 
 /// A failure this long after the previous one is not part of the start: the same loader also loads
@@ -99,23 +98,21 @@ impl StartFinder {
             Stage(directory) => directories.get(directory as usize),
         };
         let since_ns = time_ns - begun_ns;
-        let Sought { what, directory } = missed.sought;
-        let library = what == What::Library;
-        let of_loader = match what {
-            What::Library | What::LoadersFile => true,
+        let of_loader = match missed.sought {
+            Sought::Library | Sought::LinkersFile => true,
             // After the first miss in a directory, glibc checks whether the directory exists at
             // all.
-            What::Attributes => place.is_some_and(|directory| directory == missed.path),
-            What::Else => false,
+            Sought::Existence => place.is_some_and(|directory| directory == missed.path),
+            Sought::Else => false,
         };
         if !of_loader || since_ns > start.loaded_ns().saturating_add(PAUSE_MAX_NS) {
             *stage = Stage::LOADED;
             return;
         }
         start.loading = start.loading.saturating_add(1);
-        if library {
+        if missed.sought == Sought::Library {
             start.libraries = start.libraries.saturating_add(1);
-            *stage = Stage(directory);
+            *stage = Stage(missed.directory);
         }
         let since_us = u32::try_from(since_ns / 1_000).unwrap_or(u32::MAX);
         start.loaded_us = start.loaded_us.max(since_us);
@@ -132,49 +129,8 @@ pub(crate) struct Missed<'a> {
     pub(crate) time_ns: u64,
     pub(crate) sought: Sought,
     pub(crate) path: &'a [u8],
-}
-
-/// The part of a failed look-up that does not depend on the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sought {
-    what: What,
     /// Number of the directory of the path.
-    directory: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
-    Library,
-    /// A file that the loader itself reads, according to ld.so(8): /etc/ld.so.preload.
-    LoadersFile,
-    /// An existence check, which is never for a library.
-    Attributes,
-    Else,
-}
-
-impl Sought {
-    pub(crate) fn new(family: Option<Family>, path: &[u8], directory: u32) -> Self {
-        let what = match family {
-            _ if is_library(base(path)) => What::Library,
-            Some(Family::Access) if path.starts_with(b"/etc/ld.so.") => What::LoadersFile,
-            Some(Family::Stat) => What::Attributes,
-            _ => What::Else,
-        };
-        Self { what, directory }
-    }
-
-    pub(crate) fn is_library(self) -> bool {
-        self.what == What::Library
-    }
-}
-
-/// Whether the name ends in .so, or in .so. followed by a version.
-pub(crate) fn is_library(name: &[u8]) -> bool {
-    name.ends_with(b".so")
-        || name
-            .windows(4)
-            .rposition(|part| part == b".so.")
-            .is_some_and(|at| name[at + 4..].iter().all(|b| b.is_ascii_digit() || *b == b'.'))
+    pub(crate) directory: u32,
 }
 
 #[cfg(test)]
@@ -182,16 +138,6 @@ mod tests {
     use super::*;
     use crate::testing::{MS, S, Scene};
     use proctrace_wire::Call;
-
-    #[test]
-    fn libraries_have_versions() {
-        for name in ["libc.so", "libc.so.6", "libCore.so.6.30.04", "a.so.b.so"] {
-            assert!(is_library(name.as_bytes()), "{name}");
-        }
-        for name in ["libc.a", "libc.so.conf", "ld.so.cache", "so", "libc.so.6~", ""] {
-            assert!(!is_library(name.as_bytes()), "{name}");
-        }
-    }
 
     #[test]
     fn loading_ends_where_something_else_is_looked_for() {
@@ -209,14 +155,20 @@ mod tests {
         scene.open_failed(30 * MS + 9 * S, 1, "/a/libplugin.so");
         scene.fork(10 * S, 1, 2);
         scene.open_failed(10 * S, 2, "/a/libforked.so");
+        scene.exec(10 * S + MS, 2, "/opt/three", (0, 0));
+        scene.open_failed(10 * S + 2 * MS, 2, "/a/libc.so.6");
+        // A backup is no library.
+        scene.open_failed(10 * S + 3 * MS, 2, "/a/libc.so.bak");
+        scene.open_failed(10 * S + 4 * MS, 2, "/a/libm.so.6");
         let recording = scene.exit(11 * S, 2, (0, 0)).exit(12 * S, 1, (0, 0)).load(None);
         let of = |at: usize| {
             let start: &Start = &recording.starts[at];
             (start.lookups, start.loading, start.libraries, start.loaded_ns())
         };
-        assert_eq!(recording.starts.len(), 2);
+        assert_eq!(recording.starts.len(), 3);
         // A stat elsewhere ends the loading phase; what follows counts only in the total.
         assert_eq!(of(0), (6, 4, 2, 4 * MS));
         assert_eq!(of(1), (2, 1, 1, 3 * MS));
+        assert_eq!(of(2), (3, 1, 1, MS));
     }
 }

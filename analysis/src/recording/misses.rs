@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use proctrace_libsearch::Sought;
 use proctrace_wire::layout::MissFixed;
 use proctrace_wire::{Call, Family};
 
@@ -339,6 +340,12 @@ pub(crate) struct MissedPath {
     /// Position in `Family::ALL`; beyond it for calls of no family.
     pub(crate) family: u8,
     pub(crate) count: u64,
+}
+
+impl MissedPath {
+    pub(crate) fn sought(&self) -> Sought {
+        Sought::of(Family::ALL.get(usize::from(self.family)).copied(), &self.path)
+    }
 }
 
 /// Failed look-ups by path, errno and family, without readlinks of files that are not symbolic

@@ -35,6 +35,33 @@ impl Capabilities {
         }
         all
     }
+
+    /// The directory of which one is such a sub-directory; the directory itself is one. None if the sub-directory is
+    /// named alone, as that of the current directory.
+    pub fn list_directory<'a>(&self, directory: &'a [u8]) -> Option<&'a [u8]> {
+        self.subdirectories().iter().find_map(|sub| {
+            let sub = sub.strip_suffix(b"/").unwrap_or(sub);
+            let rest = directory.strip_suffix(sub)?;
+            if sub.is_empty() || rest.is_empty() { Some(rest) } else { rest.strip_suffix(b"/") }
+        })
+    }
+}
+
+/// The same for a linker that is not known: without the names of variants of the processor, and of old ones
+/// (dl-hwcaps.c, dl-load.c).
+pub fn list_directory(mut directory: &[u8]) -> &[u8] {
+    while let Some(slash) = directory.iter().rposition(|byte| *byte == b'/') {
+        let (above, name) = (&directory[..slash], &directory[slash + 1..]);
+        let is_variant = matches!(
+            name,
+            b"glibc-hwcaps" | b"tls" | b"x86_64" | b"haswell" | b"xeon_phi" | b"avx512_1"
+        ) || name.starts_with(b"x86-64-v");
+        if !is_variant || above.is_empty() {
+            break;
+        }
+        directory = above;
+    }
+    directory
 }
 
 /// A dynamic linker, as it describes itself.
@@ -111,5 +138,19 @@ mod tests {
         let tried: Vec<_> = tried.iter().map(|path| String::from_utf8_lossy(path)).collect();
         assert_eq!(tried, ["glibc-hwcaps/x86-64-v3/", "tls/x86_64/", "tls/", "x86_64/", ""]);
         assert_eq!(Linker::of_help("").capabilities.subdirectories(), [b""]);
+    }
+
+    #[test]
+    fn variants_count_for_the_directory_they_lie_in() {
+        for (searched, directory) in [
+            ("/opt/a/glibc-hwcaps/x86-64-v3", "/opt/a"),
+            ("/opt/a/tls/x86_64/x86_64", "/opt/a"),
+            ("/opt/tls/lib", "/opt/tls/lib"),
+            ("/tls", "/tls"),
+            ("tls", "tls"),
+            ("", ""),
+        ] {
+            assert_eq!(list_directory(searched.as_bytes()), directory.as_bytes(), "{searched}");
+        }
     }
 }

@@ -6,6 +6,9 @@
 //! of musl's ldso/dynlink.c for programs that are linked with it. Tests compare it with what strace sees
 //! of the real linkers, look-up by look-up.
 //!
+//! Where there are no files, or for look-ups that no start makes, [`Sought`] is what the call and the path alone tell:
+//! reports, advice and the model ask the same.
+//!
 //! All input may be hostile: ELF files and caches are parsed with bounds ([`Elf::parse`],
 //! [`Cache::parse`]), symbolic links are followed a limited number of times, FIFOs and devices are not opened, and a search
 //! ends after [`PROBES_MAX`] look-ups or 128 MiB of paths.
@@ -26,12 +29,14 @@ mod lookups;
 mod musl;
 mod objects;
 mod search;
+mod sought;
 mod start;
 
 pub use cache::{Cache, CacheError};
-pub use capabilities::{Capabilities, Linker};
+pub use capabilities::{Capabilities, Linker, list_directory};
 pub use elf::{Elf, ElfError};
 pub use files::{Files, Found, Identity, Root};
 pub use list::{Tokens, has_origin, own_directories};
 pub use search::{Call, Cause, PROBES_MAX, Probe, Program, Search, Unmodelled};
+pub use sought::{Sought, is_library};
 pub use start::{search, search_later, search_on};

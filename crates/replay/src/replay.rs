@@ -52,6 +52,18 @@ impl Replay {
     /// # Errors
     /// When it is not a trace, or one that this version cannot read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
+        Self::open_with(path, |_| ())
+    }
+
+    /// The same; the records of the lifecycle, which are read beforehand for the exits, are passed to `first`: for
+    /// what must be known before the first event.
+    ///
+    /// # Errors
+    /// Those of [`Replay::open`].
+    pub fn open_with(
+        path: impl AsRef<Path>,
+        mut first: impl FnMut(Record<'_>),
+    ) -> Result<Self, ReadError> {
         let path = path.as_ref();
         let mut reader = Reader::open(path)?;
         let mut exits = Vec::new();
@@ -59,6 +71,7 @@ impl Replay {
             if let Record::Exit(exit) = record {
                 exits.push(exit);
             }
+            first(record);
         });
         // In place: a stable sort needs half as much memory again.
         exits.sort_unstable_by_key(|exit| Reverse((exit.head.time_ns, exit.head.task)));

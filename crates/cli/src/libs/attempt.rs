@@ -237,7 +237,7 @@ impl Bench<'_> {
         let recording = rules::read(&trace, &Rules::generic())?;
         check::warn(&trace, &recording);
         let findings = analyse(&recording)?;
-        let (found, fixes) = read(&trace)?;
+        let (found, fixes) = read(recording, &trace)?;
         let summary = &findings.summary;
         let run = TrialRun {
             outcome,

@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use proctrace_analysis::{Fixes, Machine, Rules, libs};
+use proctrace_analysis::{Fixes, Machine, Recording, Rules, libs};
 use proctrace_findings::{Libs, Table};
 use proctrace_libsearch::{Cache, Elf, Files, Linker, Root};
 use proctrace_replay::MountTable;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &LibsArgs) -> Result<ExitCode> {
             family.name()
         );
     }
-    let (mut found, fixes) = during("modelling searches", || read(&args.trace))?;
+    let (mut found, fixes) = during("modelling searches", || read(recording, &args.trace))?;
     if args.env {
         return raw(&shell::environment(&found, &fixes));
     }
@@ -74,7 +74,7 @@ pub(crate) fn own_failure(args: &LibsArgs) -> u8 {
 }
 
 /// The causes and remedies of a recording on this machine.
-fn read(trace: &Path) -> Result<(Libs, Fixes)> {
+fn read(recording: Recording, trace: &Path) -> Result<(Libs, Fixes)> {
     let linker = linker()?;
     // A system without a cache, or with one of another C library, is searched without it.
     let cache = std::fs::read("/etc/ld.so.cache").ok();
@@ -85,7 +85,7 @@ fn read(trace: &Path) -> Result<(Libs, Fixes)> {
     let view = |mounts| -> Arc<dyn Files> { Arc::new(Root::of_mounts(mounts)) };
     let machine =
         Machine { linker: &linker, cache: &cache, files: &files, mounts: &mounts, view: &view };
-    libs(trace, machine).with_context(|| format!("cannot read {}", trace.display()))
+    libs(recording, trace, machine).with_context(|| format!("cannot read {}", trace.display()))
 }
 
 fn put(tables: &[Table], args: &LibsArgs) -> Result<ExitCode> {
