@@ -55,8 +55,8 @@ pub use inspect::{
     AliveSort, AliveView, Chosen, TreeSort, TreeView, Wanted, alive, choose, show, tree,
 };
 pub use libs::{
-    Candidate, Conflict, FarmPlan, Fixes, Kept, Link, ListChange, Machine, MakeView, Rewrite,
-    SeenMount, libs,
+    Applied, Candidate, Conflict, FarmPlan, Fixes, Kept, Link, ListChange, Machine, MakeView,
+    Rewrite, SeenMount, best_of, libs, misses,
 };
 pub use options::{Content, Options};
 pub use overview::rule_uses::classification;

@@ -23,6 +23,7 @@ mod places;
 mod remedies;
 mod searches;
 mod starts;
+mod trial;
 mod uses;
 mod views;
 
@@ -41,6 +42,7 @@ pub use crate::libs::farm::{FarmPlan, Kept};
 pub use crate::libs::lists::ListChange;
 pub use crate::libs::needed::Rewrite;
 pub use crate::libs::remedies::Fixes;
+pub use crate::libs::trial::{Applied, best_of, misses};
 
 use crate::error::AnalysisError;
 use crate::libs::by_path::Surroundings;

@@ -75,7 +75,7 @@ pub struct Fixes {
     pub paths: Vec<ListChange>,
     /// The objects to change for the remedy "needed".
     pub rewrites: Vec<Rewrite>,
-    hits: Hits,
+    pub(crate) hits: Hits,
 }
 
 impl Fixes {
@@ -187,7 +187,7 @@ struct Prediction {
 /// The changed lists and files.
 struct Model<'a> {
     uses: &'a Uses<'a>,
-    hits: Hits,
+    pub(crate) hits: Hits,
     farm: Farm<'a>,
     farm_system: Farm<'a>,
     merge: Farm<'a>,

@@ -10,6 +10,7 @@ mod classify;
 mod compact;
 mod diff;
 mod event_logs;
+mod experiment;
 mod export;
 mod fleet;
 mod gate;

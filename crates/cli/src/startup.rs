@@ -8,71 +8,46 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use proctrace_analysis::{Rules, StartRun, environments, health};
-use proctrace_record::{Command, Identity, Options};
+use proctrace_stats::{Order, Plan, Round, Side};
 use proctrace_trace::Outcome;
 use rustix::time::{ClockId, clock_getres};
 
 use crate::args::StartupArgs;
-use crate::record::{self, Job};
+use crate::experiment::Experiment;
+use crate::invoker::Environment;
 use crate::silence::{Instead, Silence};
-use crate::source::Backend;
-use crate::{invoker, print, rules, say};
-
-type Environment = Vec<(OsString, OsString)>;
+use crate::{print, rules, say};
 
 pub(crate) fn run(args: &StartupArgs) -> Result<ExitCode> {
-    let invoker = invoker::find(args.user.as_deref())?;
-    let (identity, environment) = match invoker {
-        Some(invoker) => (Some(invoker.identity), invoker.environment),
-        None => (None, None),
-    };
-    let job = environment.unwrap_or_else(|| std::env::vars_os().collect());
+    let experiment = Experiment::new(&args.command, args.user.as_deref())?;
+    let job = &experiment.environment;
     let clean = if args.without.is_empty() {
-        clean_environment(&job, &args.clean)
+        clean_environment(job, &args.clean)
     } else {
-        without(&job, &args.without)
+        without(job, &args.without)
     };
-    let bench = Bench {
-        arguments: &args.command,
-        identity,
-        options: Options::default(),
-        backend: Backend::default(),
-        directory: tempfile::tempdir().context("cannot create a directory for traces")?,
-    };
-    let (this_one, clean) = (bench.command(job)?, bench.command(clean)?);
-    let (mut of_job, mut of_clean) = (Vec::new(), Vec::new());
-    let silence = Silence::begin(Instead::Discarded)?;
+    let (this_one, clean) = (experiment.command(job.clone())?, experiment.command(clean)?);
     // The first run in each environment starts with a cold page cache; it is not counted.
-    for turn in 0..=args.runs {
-        progress(turn, args.runs);
-        let run_job = || bench.run(&this_one, "this environment");
-        let run_clean = || bench.run(&clean, "the clean environment");
-        // The environments alternate, and so does the first of each pair, so that the order favours
-        // neither.
-        let (job, clean) = if turn % 2 == 0 {
-            let job = run_job()?;
-            (job, run_clean()?)
-        } else {
-            let clean = run_clean()?;
-            (run_job()?, clean)
+    let plan = Plan { warm_ups: 1, rounds: args.runs, order: Order::Alternating };
+    let measure = |round: Round, side| {
+        if round.first == side {
+            progress(round.number, args.runs);
+        }
+        let (command, environment) = match side {
+            Side::A => (&this_one, "this environment"),
+            Side::B => (&clean, "the clean environment"),
         };
-        if job.1 != clean.1 {
-            bail!(
-                "the command {} in this environment, but {} in the clean one; use --clean NAME to add \
-                 the variables it needs",
-                says(job.1),
-                says(clean.1)
-            );
-        }
-        if turn > 0 {
-            of_job.push(job.0);
-            of_clean.push(clean.0);
-        } else if job.1 != Outcome::Code(0) {
-            say::note(&format!("the command {}, in both environments", says(job.1)));
-        }
-    }
+        let run = experiment.run(command);
+        let (trace, outcome) =
+            run.with_context(|| format!("cannot record the command in {environment}"))?;
+        Ok((read(&trace)?, outcome))
+    };
+    let silence = Silence::begin(Instead::Discarded)?;
+    let (of_job, of_clean) =
+        plan.run(measure, |round, job, clean| same_end(round, job.1, clean.1))?;
     drop(silence);
-    let tables = environments(&of_job, &of_clean, tick_ns());
+    let runs = |of: Vec<(StartRun, Outcome)>| of.into_iter().map(|run| run.0).collect::<Vec<_>>();
+    let tables = environments(&runs(of_job), &runs(of_clean), tick_ns());
     let mut out = stdout().lock();
     let style = print::style(None);
     print::tables(&mut out, &tables, args.format, args.csv.dialect(), style)?;
@@ -80,47 +55,20 @@ pub(crate) fn run(args: &StartupArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The parameters common to all runs.
-struct Bench<'a> {
-    arguments: &'a [OsString],
-    identity: Option<Identity>,
-    options: Options,
-    backend: Backend,
-    directory: tempfile::TempDir,
-}
-
-impl Bench<'_> {
-    fn command(&self, environment: Environment) -> Result<Command> {
-        let command = record::command(self.arguments, environment)?;
-        Ok(match &self.identity {
-            Some(identity) => command.run_as(identity.clone()),
-            None => command,
-        })
+/// Refuses to compare work with an early end.
+fn same_end(round: Round, job: Outcome, clean: Outcome) -> Result<()> {
+    if job != clean {
+        bail!(
+            "the command {} in this environment, but {} in the clean one; use --clean NAME to add \
+             the variables it needs",
+            says(job),
+            says(clean)
+        );
     }
-
-    /// Records one run and reads the recording.
-    fn run(&self, command: &Command, environment: &str) -> Result<(StartRun, Outcome)> {
-        let trace = self.directory.path().join("run.ptrace");
-        let job = Job {
-            arguments: self.arguments,
-            batch_job: std::collections::BTreeMap::new(),
-            command: Some(command),
-            options: &self.options,
-            backend: &self.backend,
-            output: &trace,
-            owner: None,
-            announced: false,
-            quiet: true,
-        };
-        let outcome = job
-            .record_quietly()
-            .with_context(|| format!("cannot record the command in {environment}"))?;
-        let Some(outcome) = outcome else { bail!("the measurement was interrupted") };
-        if let Outcome::Signal(signal @ (2 | 15)) = outcome {
-            bail!("the measurement was interrupted by signal {signal}");
-        }
-        Ok((read(&trace)?, outcome))
+    if round.is_warm_up() && job != Outcome::Code(0) {
+        say::note(&format!("the command {}, in both environments", says(job)));
     }
+    Ok(())
 }
 
 fn read(trace: &Path) -> Result<StartRun> {

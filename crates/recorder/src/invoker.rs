@@ -9,12 +9,26 @@ use nix::unistd::{Gid, Uid, User, getgrouplist};
 use proctrace_outputs::{Outputs, Owner};
 use proctrace_record::Identity;
 
+/// The variables of a process, in their order.
+pub type Environment = Vec<(OsString, OsString)>;
+
 /// A user other than the recorder's.
-pub struct Invoker {
-    /// User and groups.
-    pub identity: Identity,
+struct Invoker {
+    identity: Identity,
     /// The environment sudo was called with; None if it cannot be determined.
-    pub environment: Option<Vec<(OsString, OsString)>>,
+    environment: Option<Environment>,
+}
+
+/// The user of a command, if it is not our own, and the environment that it has.
+///
+/// # Errors
+/// If there is no such user, or only root could run a command as that user.
+pub fn of_command(wanted: Option<&str>) -> Result<(Option<Identity>, Environment)> {
+    let (identity, environment) = match find(wanted)? {
+        Some(invoker) => (Some(invoker.identity), invoker.environment),
+        None => (None, None),
+    };
+    Ok((identity, environment.unwrap_or_else(|| std::env::vars_os().collect())))
 }
 
 /// The user named by `--user`, or the one who called sudo; None if the command runs as our own
@@ -83,7 +97,7 @@ fn identity(user: &User) -> Identity {
 }
 
 /// sudo replaces the environment of its child, but the one it was called with is still its own.
-fn sudos_environment() -> Option<Vec<(OsString, OsString)>> {
+fn sudos_environment() -> Option<Environment> {
     let mut pid = std::os::unix::process::parent_id();
     // sudo, or sudo's monitor, or an intermediate shell
     for _ in 0..4 {
@@ -97,7 +111,7 @@ fn sudos_environment() -> Option<Vec<(OsString, OsString)>> {
     None
 }
 
-fn variables(block: &[u8]) -> Vec<(OsString, OsString)> {
+fn variables(block: &[u8]) -> Environment {
     block
         .split(|byte| *byte == 0)
         .filter_map(|variable| {

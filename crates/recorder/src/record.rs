@@ -22,6 +22,7 @@ use proctrace_trace::{self as trace, Outcome};
 use proctrace_wire::escape::{to_bytes, to_text};
 
 use crate::args::RecordArgs;
+use crate::invoker::Environment;
 use crate::output::Output;
 use crate::source::Backend;
 use crate::summaries::Summaries;
@@ -48,11 +49,7 @@ fn run_or_fail(args: &RecordArgs, summaries: &dyn Summaries) -> Result<ExitCode>
     if let Some(patterns) = &args.per_cgroup {
         return crate::node::run(args, patterns, summaries);
     }
-    let invoker = invoker::find(args.user.as_deref())?;
-    let (identity, environment) = match invoker {
-        Some(invoker) => (Some(invoker.identity), invoker.environment),
-        None => (None, None),
-    };
+    let (identity, environment) = invoker::of_command(args.user.as_deref())?;
     let own_cgroup = match args.own_cgroup {
         true => Some(Arc::new(OwnCgroup::create().context("cannot create a cgroup")?)),
         false => None,
@@ -61,19 +58,14 @@ fn run_or_fail(args: &RecordArgs, summaries: &dyn Summaries) -> Result<ExitCode>
     let command = match args.command.is_empty() {
         true => None,
         false => {
-            let environment = environment.unwrap_or_else(|| std::env::vars_os().collect());
             if !args.no_env {
                 batch_job = job_variables(&environment);
             }
-            match command(&args.command, environment) {
+            match command(&args.command, environment, identity.as_ref()) {
                 Ok(command) => Some(command),
                 Err(error) => return Ok(cannot_execute(&error)),
             }
         }
-    };
-    let command = match (command, &identity) {
-        (Some(command), Some(identity)) => Some(command.run_as(identity.clone())),
-        (command, _) => command,
     };
     let command = match (command, &own_cgroup) {
         (Some(command), Some(cgroup)) => Some(command.run_in(Arc::clone(cgroup))),
@@ -183,11 +175,22 @@ impl Job<'_> {
     }
 }
 
-/// The command, resolved along the PATH of the environment it will have.
-pub fn command(arguments: &[OsString], environment: Vec<(OsString, OsString)>) -> Result<Command> {
+/// The command of a user, if not our own, resolved along the PATH of the environment it will have.
+///
+/// # Errors
+/// If there is no such program.
+pub fn command(
+    arguments: &[OsString],
+    environment: Environment,
+    identity: Option<&Identity>,
+) -> Result<Command> {
     let search_path = environment.iter().find(|(name, _)| name == "PATH");
     let program = find_program(&arguments[0], search_path.map(|(_, path)| &**path))?;
-    Ok(Command::new(program, arguments.iter().cloned(), environment))
+    let command = Command::new(program, arguments.iter().cloned(), environment);
+    Ok(match identity {
+        Some(identity) => command.run_as(identity.clone()),
+        None => command,
+    })
 }
 
 /// Longer values are no identifiers.
@@ -288,7 +291,7 @@ fn of_both(outcome: Outcome) -> String {
 }
 
 /// How a command ended, in words.
-fn ended(outcome: Outcome) -> String {
+pub fn ended(outcome: Outcome) -> String {
     match outcome {
         Outcome::Code(code) => format!("exited with {code}"),
         Outcome::Signal(signal) => format!("was killed by signal {signal}"),

@@ -169,10 +169,6 @@ pub(crate) enum Tried {
 }
 
 impl Tried {
-    /// Those about libraries, the one that changes least first.
-    pub(crate) const OF_LIBRARIES: [Self; 6] =
-        [Self::Drop, Self::Reorder, Self::Clean, Self::Farm, Self::FarmSystem, Self::Merge];
-
     /// The stable name of the remedy.
     pub(crate) fn name(self) -> &'static str {
         match self {
