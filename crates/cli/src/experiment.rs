@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use proctrace_record::{Command, Identity, Options};
+use proctrace_recorder::invoker::{self, Environment};
+use proctrace_recorder::record::{self, Job};
+use proctrace_recorder::source::Backend;
 use proctrace_trace::Outcome;
 use tempfile::TempDir;
 
-use crate::invoker::{self, Environment};
-use crate::record::{self, Job};
-use crate::source::Backend;
 
 /// The command, and what its runs have in common.
 pub(crate) struct Experiment<'a> {

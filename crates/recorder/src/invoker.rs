@@ -13,7 +13,7 @@ use proctrace_record::Identity;
 pub type Environment = Vec<(OsString, OsString)>;
 
 /// A user other than the recorder's.
-struct Invoker {
+pub(crate) struct Invoker {
     identity: Identity,
     /// The environment sudo was called with; None if it cannot be determined.
     environment: Option<Environment>,
@@ -33,7 +33,7 @@ pub fn of_command(wanted: Option<&str>) -> Result<(Option<Identity>, Environment
 
 /// The user named by `--user`, or the one who called sudo; None if the command runs as our own
 /// user.
-pub fn find(wanted: Option<&str>) -> Result<Option<Invoker>> {
+pub(crate) fn find(wanted: Option<&str>) -> Result<Option<Invoker>> {
     if let Some(name) = wanted {
         let user = User::from_name(name)
             .with_context(|| format!("cannot look up user {name}"))?
