@@ -12,7 +12,6 @@ use proctrace_recorder::source::Backend;
 use proctrace_trace::Outcome;
 use tempfile::TempDir;
 
-
 /// The command, and what its runs have in common.
 pub(crate) struct Experiment<'a> {
     arguments: &'a [OsString],

@@ -44,7 +44,7 @@ use proctrace_recorder::args::screen;
 use proctrace_recorder::program::{Ended, asks_for_commands, usage};
 use proctrace_recorder::{
     broker, confine, doctor, dump, exit_code, import, invoker, live, manual, mark, misspelt,
-    record, say, source, waiting,
+    record, say, waiting,
 };
 
 use crate::args::{Cli, Command, GateAction, GateArgs, LibsAction, LibsArgs};
