@@ -60,17 +60,16 @@ impl Held {
     /// such a terminal returns at once, with nothing.
     pub(super) fn is_gone(&self) -> bool {
         let mut input = [PollFd::new(&self.before.input, PollFlags::IN)];
-        poll(&mut input, Some(&Timespec::default())).is_ok()
-            && input[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+        poll(&mut input, Some(&Timespec::default())).is_ok() && has_hung_up(&input[0])
     }
 
     /// Waits until there is something to read, until the terminal hangs up, or for this time. Returns whether
-    /// there is something.
+    /// there is something: not if the terminal hung up, although it can be read then.
     pub(super) fn wait(&self, at_most: Duration) -> bool {
         let at_most = Timespec::try_from(at_most).unwrap_or_default();
+        let mut input = [PollFd::new(&self.before.input, PollFlags::IN)];
         // A signal ends the wait as well, and what failed here fails again where it is read.
-        let found = poll(&mut [PollFd::new(&self.before.input, PollFlags::IN)], Some(&at_most));
-        found.is_ok_and(|found| found > 0)
+        poll(&mut input, Some(&at_most)).is_ok_and(|found| found > 0) && !has_hung_up(&input[0])
     }
 
     /// Stops this process as Ctrl-Z does, with the terminal as it was.
@@ -79,6 +78,12 @@ impl Held {
         raise(Signal::SIGTSTP)?;
         self.before.take()
     }
+}
+
+/// A terminal that has hung up is readable, too: POLLIN is set with POLLHUP (hung_up_tty_poll in the kernel's
+/// drivers/tty/tty_io.c).
+fn has_hung_up(input: &PollFd<'_>) -> bool {
+    input.revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
 impl Before {
