@@ -21,7 +21,7 @@ pub(crate) fn waits_of(blocks: &[Block]) -> Block {
     let lifecycle = blocks.iter().filter(|block| block.info.stream == Stream::Lifecycle);
     for frame in lifecycle.flat_map(|block| Frames::new(&block.bytes)) {
         match Record::decode(frame.unwrap()).unwrap() {
-            Record::Fork(fork) if fork.child == fork.child_process => {
+            Record::Fork(fork) if !fork.is_thread() => {
                 births.insert(fork.child, (fork.head.task, fork.process, fork.head.time_ns));
             }
             Record::Exit(exit) if exit.bits & EXIT_PROCESS != 0 => {

@@ -155,7 +155,7 @@ impl<O: Outputs> Jobs<O> {
         let child = self.enter(fork.child, fork.child_process, group, time_ns);
         let Some(mut child) = child else { return };
         // The first thread of its process may have ended long ago.
-        if let Some(forker) = forker.filter(|_| fork.child != fork.child_process) {
+        if let Some(forker) = forker.filter(|_| fork.is_thread()) {
             child.process = forker.process;
             self.tasks.insert(fork.child, child);
         }

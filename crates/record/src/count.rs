@@ -44,8 +44,8 @@ impl Counts {
         *count += 1;
         if [Kind::Attach as u16, Kind::Fork as u16].contains(&frame.head.kind) {
             match Record::decode(frame) {
-                Ok(Record::Fork(fork)) if fork.child != fork.child_process => self.threads += 1,
-                Ok(Record::Attach(attach)) if attach.head.task != attach.process => {
+                Ok(Record::Fork(fork)) if fork.is_thread() => self.threads += 1,
+                Ok(Record::Attach(attach)) if attach.is_thread() => {
                     self.threads += 1;
                 }
                 _ => self.processes += 1,

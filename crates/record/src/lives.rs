@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use proctrace_wire::layout::EXIT_PROCESS;
 use proctrace_wire::{Frame, Kind, Record, mark_of_path};
 
 /// Processes that are kept: as many as most machines can have at once by default.
@@ -84,11 +83,11 @@ impl Lives {
 
     fn take(&mut self, frame: Frame<'_>) {
         match Record::decode(frame) {
-            Ok(Record::Attach(attach)) if attach.head.task == attach.process => {
+            Ok(Record::Attach(attach)) if !attach.is_thread() => {
                 let life = Life { pid: attach.tgid, born_ns: attach.start_ns, line: None };
                 self.born(attach.process, life);
             }
-            Ok(Record::Fork(fork)) if fork.child == fork.child_process => {
+            Ok(Record::Fork(fork)) if !fork.is_thread() => {
                 let line = self.alive.get(&fork.process).and_then(|forker| forker.line.clone());
                 let life = Life { pid: fork.child_tgid, born_ns: fork.head.time_ns, line };
                 self.born(fork.child_process, life);
@@ -101,7 +100,7 @@ impl Lives {
                     life.line = exec.line(LINE_BYTES_MAX).map(Arc::from);
                 }
             }
-            Ok(Record::Exit(exit)) if exit.bits & EXIT_PROCESS != 0 => {
+            Ok(Record::Exit(exit)) if exit.is_process() => {
                 let Some(life) = self.alive.remove(&exit.process) else { return };
                 // Records of different CPUs may come in another order than they were made.
                 let ended_ns = exit.head.time_ns;
@@ -167,7 +166,7 @@ fn text_of(bytes: &[u8]) -> Arc<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proctrace_wire::layout::{Again, Exit, Fork, Head, Named};
+    use proctrace_wire::layout::{Again, EXIT_PROCESS, Exit, Fork, Head, Named};
     use proctrace_wire::{Frames, IntoBytes, MARK_PATH};
     use zerocopy::FromZeros;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proctrace_wire::layout::{EXEC_ARGV_CAPPED, EXEC_ARGV_FAULT, ExecArgsFixed};
 use proctrace_wire::{Exec as ExecRecord, Record};
 
-use crate::event::{Body, Environment, Event, Exec, Fork, Miss, Place, Workdir};
+use crate::event::{Body, Environment, Event, Exec, Miss, Place, Workdir};
 use crate::mounts::Parts;
 
 /// Assembles the events of the lifecycle stream, except exits.
@@ -81,7 +81,7 @@ impl Assembler {
             }
             Record::Fork(fork) => {
                 let pids = Some((fork.tgid, fork.tid));
-                emit(event(fork.head, pids, Body::Fork(Fork { record: fork })));
+                emit(event(fork.head, pids, Body::Fork(fork)));
             }
             Record::Rename(rename) => {
                 let pids = Some((rename.tgid, rename.tid));

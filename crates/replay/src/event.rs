@@ -32,7 +32,7 @@ pub enum Body {
     /// A task traced from now on that has no fork record.
     Attach(Attach),
     /// A new task.
-    Fork(Fork),
+    Fork(layout::Fork),
     /// A successful exec.
     Exec(Box<Exec>),
     /// A failed exec.
@@ -69,20 +69,6 @@ pub enum Body {
     Loss(Loss),
 }
 
-/// A new task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fork {
-    /// The record.
-    pub record: layout::Fork,
-}
-
-impl Fork {
-    /// True if it is a thread of the forker's process.
-    pub fn is_thread(&self) -> bool {
-        self.record.child != self.record.child_process
-    }
-}
-
 /// The end of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {
@@ -93,12 +79,7 @@ pub struct Exit {
 }
 
 impl Exit {
-    /// True if its process ended with it.
-    pub fn is_process(&self) -> bool {
-        self.record.bits & layout::EXIT_PROCESS != 0
-    }
-
-    /// Its outcome.
+    /// How it ended.
     pub fn outcome(&self) -> Outcome {
         Outcome::of_status(self.record.status)
     }

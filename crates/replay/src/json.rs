@@ -70,11 +70,10 @@ impl Serialize for Event {
         }
         match &self.body {
             Body::Attach(attach) => attach_entries(attach, &mut map)?,
-            Body::Fork(fork) => {
-                let record = &fork.record;
+            Body::Fork(record) => {
                 map.serialize_entry("child_pid", &record.child_tgid)?;
                 map.serialize_entry("child_tid", &record.child_tid)?;
-                map.serialize_entry("thread", &fork.is_thread())?;
+                map.serialize_entry("thread", &record.is_thread())?;
                 map.serialize_entry("flags", &record.flags)?;
                 map.serialize_entry("call", Call::from_number(record.call).name())?;
                 map.serialize_entry("parent_pid", &record.parent_tgid)?;
@@ -317,7 +316,7 @@ fn exit_entries<M: SerializeMap>(exit: &Exit, map: &mut M) -> Result<(), M::Erro
             map.serialize_entry("core", &exit.dumped_core())?;
         }
     }
-    map.serialize_entry("process", &exit.is_process())?;
+    map.serialize_entry("process", &exit.record.is_process())?;
     map.serialize_entry("run_ns", &record.run_ns)?;
     map.serialize_entry("user_ns", &cpu.user_ns)?;
     map.serialize_entry("system_ns", &cpu.system_ns)?;

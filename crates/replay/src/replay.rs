@@ -116,7 +116,6 @@ impl Replay {
                 self.pids.insert(event.task, (attach.tgid, attach.tid));
             }
             Body::Fork(fork) => {
-                let fork = &fork.record;
                 self.pids.insert(fork.child, (fork.child_tgid, fork.child_tid));
             }
             // A thread that calls exec inherits its leader's id.
@@ -177,7 +176,7 @@ impl Iterator for Replay {
 pub(crate) fn keep_one_end(exits: &mut [layout::Exit]) {
     let mut ended = HashSet::new();
     // They are sorted latest first, and the latest is the correct one.
-    for exit in exits.iter_mut().filter(|exit| exit.bits & layout::EXIT_PROCESS != 0) {
+    for exit in exits.iter_mut().filter(|exit| exit.is_process()) {
         if !ended.insert(exit.process) {
             exit.bits &= !layout::EXIT_PROCESS;
         }

@@ -66,7 +66,7 @@ fn lives_are_in_order(tour: &Path) {
             Body::Attach(_) => assert!(alive.insert(event.task)),
             Body::Fork(fork) => {
                 assert!(alive.contains(&event.task), "{event:?}");
-                assert!(alive.insert(fork.record.child));
+                assert!(alive.insert(fork.child));
             }
             Body::Exit(_) => assert!(alive.remove(&event.task), "{event:?}"),
             Body::Tick(_) | Body::Loss(_) | Body::Mounts(_) => {}

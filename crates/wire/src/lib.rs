@@ -26,6 +26,7 @@ pub mod escape;
 mod kind;
 pub mod layout;
 mod line;
+mod lives;
 mod mark;
 mod outcome;
 mod stream;

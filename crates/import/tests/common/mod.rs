@@ -33,7 +33,7 @@ impl Counts {
     fn take(&mut self, record: Record<'_>) {
         match record {
             Record::Attach(_) => self.unborn += 1,
-            Record::Fork(fork) if fork.child == fork.child_process => self.processes += 1,
+            Record::Fork(fork) if !fork.is_thread() => self.processes += 1,
             Record::Fork(_) => self.threads += 1,
             Record::Rename(_) => self.renames += 1,
             Record::Exec(exec) => {
