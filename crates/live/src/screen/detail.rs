@@ -121,7 +121,7 @@ fn life(view: &View, process: &Process) -> String {
         (None, Some(state)) => format!("{lived}, state {state}"),
         (None, None) => lived,
     };
-    let parent = match (process.is_orphan, process.parent_pid) {
+    let parent = match (process.is_orphan(), process.parent_pid) {
         (true, pid) => format!("; its parent (pid {pid}) has ended"),
         (false, _) => String::new(),
     };

@@ -180,7 +180,7 @@ fn ended(view: &View, screen: &Screen) -> HashMap<Option<u32>, BTreeMap<u32, Gro
             figures: Figures::default(),
         });
         group.ended.processes += 1;
-        group.ended.failed += u64::from(process.has_failed());
+        group.ended.failed += u64::from(process.end.is_some_and(|(_, status)| status != 0));
         group.figures.add_ended(&Figures::of_ended(process, view.now_ns()));
     }
     groups

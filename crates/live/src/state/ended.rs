@@ -38,7 +38,11 @@ impl Ended {
     /// Keeps a process that ended at this time. Ends need not come in order of time: large records of one CPU
     /// are read after smaller ones of others.
     pub(crate) fn add(&mut self, mut process: Process, time_ns: u64) {
-        process.shrink(CHILDREN_MAX, STRING_MAX);
+        // Those that came first.
+        if let Some(first_left) = process.children.iter().nth(CHILDREN_MAX).copied() {
+            process.children.split_off(&first_left);
+        }
+        process.shrink(STRING_MAX);
         let at = self.order.partition_point(|(ended_ns, _)| *ended_ns <= time_ns);
         self.order.insert(at, (time_ns, process.serial));
         self.processes.insert(process.serial, process);

@@ -1,98 +1,71 @@
 //! The lives of processes: births, programs, ends.
 
+use proctrace_lineage::Exited;
 use proctrace_wire::Exec;
-use proctrace_wire::layout::{
-    ATTACH_ZOMBIE, Attach, EXEC_BEFORE, EXIT_PROCESS, ExecFixed, Exit, Fork,
-};
+use proctrace_wire::layout::{Attach, EXEC_BEFORE, ExecFixed, Exit, Fork};
 
 use super::counters::Counters;
-use super::process::{CommandLine, Process};
+use super::process::{CommandLine, Life, Process};
 use super::programs::UNKNOWN;
+use super::readings::Reading;
 use super::view::View;
 
 impl View {
     pub(super) fn attach(&mut self, attach: &Attach) {
-        let seen = Counters::from(attach);
-        if attach.head.task == attach.process {
-            let parent = self.tree.of_pid(attach.parent_tgid);
-            let is_new = self.born(Process {
-                serial: attach.process,
-                pid: attach.tgid,
-                parent,
-                parent_pid: attach.parent_tgid,
-                started_ns: attach.start_ns,
-                comm: attach.comm,
-                program: UNKNOWN,
-                ..Process::default()
-            });
-            if is_new {
-                self.tree.join_attached(attach.process);
-            }
-        } else {
-            self.thread_born(attach.process);
-        }
-        // A leader that ended before its threads has no exit record.
-        if attach.bits & ATTACH_ZOMBIE == 0 {
-            self.add_task(attach.head.task, attach.process, seen);
-        }
+        let life = Life {
+            started_ns: attach.start_ns,
+            comm: attach.comm,
+            program: UNKNOWN,
+            ..Life::default()
+        };
+        let reading = Reading::first(attach.into());
+        let birth = self.living.attach(attach, life, reading);
+        self.born(attach.head.task, birth.process(attach.head.task), birth.is_thread());
     }
 
     pub(super) fn fork(&mut self, fork: &Fork) {
-        if let Some(second) = self.history.at(fork.head.time_ns)
-            && fork.child == fork.child_process
-        {
-            second.births = second.births.saturating_add(1);
-        }
-        if fork.child != fork.child_process {
-            self.thread_born(fork.child_process);
-        } else {
-            let forker = self.tree.get_mut(fork.process).map(|forker| {
+        let life = |forker: Option<&mut Process>| {
+            let forker = forker.map(|forker| {
                 forker.children_started = forker.children_started.saturating_add(1);
                 forker.program
             });
-            self.born(Process {
-                serial: fork.child_process,
-                pid: fork.child_tgid,
-                parent: forker.map(|_| fork.process),
-                parent_pid: fork.parent_tgid,
+            Life {
                 started_ns: fork.start_ns,
                 comm: fork.comm,
                 program: forker.unwrap_or(UNKNOWN),
                 spawner: forker,
-                ..Process::default()
-            });
+                ..Life::default()
+            }
+        };
+        let birth = self.living.fork(fork, life, Reading::default());
+        if !birth.is_thread()
+            && let Some(second) = self.history.at(fork.head.time_ns)
+        {
+            second.births = second.births.saturating_add(1);
         }
-        self.add_task(fork.child, fork.child_process, Counters::default());
+        self.born(fork.child, birth.process(fork.child), birth.is_thread());
     }
 
-    fn born(&mut self, process: Process) -> bool {
-        let program = process.program;
-        self.totals.processes = self.totals.processes.saturating_add(1);
-        let is_new = self.tree.add(process);
-        if is_new {
-            let program = self.programs.get_mut(program);
-            program.processes = program.processes.saturating_add(1);
-            program.alive = program.alive.saturating_add(1);
-        }
-        is_new
-    }
-
-    fn thread_born(&mut self, process: u32) {
-        self.totals.threads = self.totals.threads.saturating_add(1);
-        if let Some(process) = self.tree.get_mut(process) {
-            process.threads_started = process.threads_started.saturating_add(1);
+    /// Counts a task that was born into a process, and what came before its birth.
+    fn born(&mut self, task: u32, of: u32, is_thread: bool) {
+        let total = if is_thread { &mut self.totals.threads } else { &mut self.totals.processes };
+        *total = total.saturating_add(1);
+        if let Some(process) = self.living.get_mut(of) {
             let program = self.programs.get_mut(process.program);
-            program.threads = program.threads.saturating_add(1);
+            if is_thread {
+                process.threads_started = process.threads_started.saturating_add(1);
+                program.threads = program.threads.saturating_add(1);
+            } else {
+                program.processes = program.processes.saturating_add(1);
+                program.alive = program.alive.saturating_add(1);
+            }
         }
-    }
-
-    fn add_task(&mut self, task: u32, process: u32, seen: Counters) {
-        if let Some(sample) = self.tree.add_task(task, process, seen) {
+        if let Some(sample) = self.early.take(task) {
             self.sample(&sample);
         }
-        let misses = self.tree.take_early_misses(task);
+        let misses = self.early.take_misses(task);
         if misses > 0 {
-            let program = self.tree.get_mut(process).map_or(UNKNOWN, |process| {
+            let program = self.living.get_mut(of).map_or(UNKNOWN, |process| {
                 process.lookups_failed = process.lookups_failed.saturating_add(misses);
                 process.program
             });
@@ -102,13 +75,20 @@ impl View {
     }
 
     pub(super) fn exec(&mut self, exec: &Exec<'_>) {
-        let ExecFixed { head, process, run_ns, utime_ns, stime_ns, bits, comm, .. } = exec.fixed;
+        let ExecFixed { head, process, tgid, run_ns, utime_ns, stime_ns, bits, comm, .. } =
+            exec.fixed;
         let is_counted = bits & EXEC_BEFORE == 0;
-        let spawner = self.tree.get(process).and_then(|process| process.spawner);
+        if self.living.add_unborn(process, tgid, head.task) {
+            if let Some(process) = self.living.get_mut(process) {
+                process.started_ns = head.time_ns;
+            }
+            self.born(head.task, process, false);
+        }
+        let spawner = self.living.get(process).and_then(|process| process.spawner);
         let spawner = spawner.and_then(|number| self.programs.get(number)).map(|p| &p.name);
         let name = self.classify.classify(exec, spawner);
         let number = self.programs.number_of(&name);
-        if self.tree.get(process).is_some_and(|process| process.program == UNKNOWN) {
+        if self.living.get(process).is_some_and(|process| process.program == UNKNOWN) {
             // The launched command, before its first exec.
             self.runs(process, number);
         }
@@ -120,14 +100,14 @@ impl View {
             program.execs = program.execs.saturating_add(1);
         }
         self.runs(process, number);
-        let Some(process) = self.tree.get_mut(process) else { return };
+        let Some(process) = self.living.get_mut(process) else { return };
         process.execs = process.execs.saturating_add(u64::from(is_counted));
         process.comm = comm;
         process.command = Some(Box::new(CommandLine::of(exec)));
     }
 
     fn runs(&mut self, process: u32, program: u32) {
-        if let Some(process) = self.tree.get_mut(process) {
+        if let Some(process) = self.living.get_mut(process) {
             self.programs.moves(process, program);
             process.program = program;
         }
@@ -142,27 +122,26 @@ impl View {
             self.cpu_used(exit.run_ns, time_ns);
             let program = self.programs.get_mut(UNKNOWN);
             program.used = program.used.plus(reading);
-            let misses = self.tree.take_early_misses(task);
+            let misses = self.early.take_misses(task);
             program.lookups_failed = program.lookups_failed.saturating_add(misses);
             return;
         }
-        let Some((process, is_last)) = self.tree.remove_task(task) else { return };
-        let program = self.tree.get(process).map_or(UNKNOWN, |process| process.program);
+        let Some(Exited { process, mut ended }) = self.living.exit(exit) else { return };
+        let known = ended.as_mut().or_else(|| self.living.get_mut(process));
+        let program = known.map_or(UNKNOWN, |process| {
+            if process.end == Some((time_ns, exit.status)) {
+                let page_bytes = u64::from(self.header.page_bytes);
+                process.maxrss_bytes = Some(exit.maxrss_pages.saturating_mul(page_bytes));
+            }
+            process.program
+        });
         self.ended.add_task(task, process, program, time_ns);
-        if let Some(process) = self.tree.get_mut(process)
-            && (exit.bits & EXIT_PROCESS != 0 || is_last)
-        {
-            let page_bytes = u64::from(self.header.page_bytes);
-            process.end = Some((time_ns, exit.status));
-            process.maxrss_bytes = Some(exit.maxrss_pages.saturating_mul(page_bytes));
-        }
-        if is_last {
+        if let Some(process) = ended {
             self.ended(process, time_ns);
         }
     }
 
-    fn ended(&mut self, process: u32, time_ns: u64) {
-        let Some(process) = self.tree.remove(process) else { return };
+    fn ended(&mut self, process: Process, time_ns: u64) {
         self.totals.ended = self.totals.ended.saturating_add(1);
         if let Some(second) = self.history.at(time_ns) {
             second.deaths = second.deaths.saturating_add(1);

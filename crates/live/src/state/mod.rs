@@ -9,19 +9,19 @@ mod losses;
 mod process;
 mod programs;
 mod rates;
+mod readings;
 mod split;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
-mod tree;
 mod view;
 
 pub use classify::{ByFile, Classify, ProgramName};
 pub use counters::Counters;
 pub use directories::{Directories, Directory};
 pub use losses::Losses;
-pub use process::Process;
+pub use process::{Life, Process};
 pub use programs::{Program, Programs};
 pub use rates::{History, Recent, Second};
 pub use split::Divided;

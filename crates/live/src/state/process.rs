@@ -1,7 +1,5 @@
 //! A process that is alive or has ended lately: what is known of it.
 
-use std::collections::BTreeSet;
-
 use proctrace_replay::ticks::Own;
 use proctrace_wire::Exec;
 use proctrace_wire::escape::to_text;
@@ -17,20 +15,11 @@ const COMMAND_MAX: usize = 4096;
 const SEARCHED_MAX: usize = 12;
 
 /// A process, named by the serial of its first task.
+pub type Process = proctrace_lineage::Process<Life>;
+
+/// What is known of a process besides its relatives.
 #[derive(Debug, Clone, Default)]
-pub struct Process {
-    /// Its serial, which is never used again.
-    pub serial: u32,
-    /// Its thread-group id.
-    pub pid: i32,
-    /// Its nearest ancestor that is alive and recorded.
-    pub parent: Option<u32>,
-    /// The thread-group id of its parent when it began.
-    pub parent_pid: i32,
-    /// Whether its parent has ended.
-    pub is_orphan: bool,
-    /// The serials of its children, and of children of those that ended.
-    pub children: BTreeSet<u32>,
+pub struct Life {
     /// When it began.
     pub started_ns: u64,
     /// The number of its program.
@@ -41,8 +30,6 @@ pub struct Process {
     pub comm: [u8; 16],
     /// What it executed last; None if it has only forked.
     pub command: Option<Box<CommandLine>>,
-    /// Its tasks that are alive.
-    pub tasks: u32,
     /// Threads that it started, its first not counted.
     pub threads_started: u64,
     /// Processes that it started.
@@ -65,8 +52,6 @@ pub struct Process {
     pub(crate) searched: Vec<(u32, u64)>,
     /// The directories that the numbers are valid for.
     pub(crate) searched_in: u32,
-    /// When and with which wait(2) status it ended.
-    pub end: Option<(u64, u32)>,
     /// Its peak RSS, known when it has ended.
     pub maxrss_bytes: Option<u64>,
 }
@@ -133,7 +118,7 @@ impl CommandLine {
     }
 }
 
-impl Process {
+impl Life {
     /// Its command line, or its name in parentheses if it never executed anything.
     pub fn title(&self) -> String {
         match &self.command {
@@ -148,17 +133,8 @@ impl Process {
         to_text(&self.comm[..end]).into_owned()
     }
 
-    /// Whether it has ended, and not with exit status 0.
-    pub fn has_failed(&self) -> bool {
-        self.end.is_some_and(|(_, status)| status != 0)
-    }
-
-    /// Keeps at most so many children, those that came first, and bytes of each string.
-    pub(crate) fn shrink(&mut self, children_max: usize, bytes_max: usize) {
-        if let Some(first_left) = self.children.iter().nth(children_max).copied() {
-            // What is split off is dropped.
-            self.children.split_off(&first_left);
-        }
+    /// Keeps at most so many bytes of each string.
+    pub(crate) fn shrink(&mut self, bytes_max: usize) {
         if let Some(command) = &mut self.command {
             command.shrink(bytes_max);
         }

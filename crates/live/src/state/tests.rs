@@ -11,10 +11,6 @@ fn program(view: &View, name: &str) -> (u64, u64, u64, u64) {
     (found.processes, found.alive, found.execs, found.used.run_ns)
 }
 
-fn parent(view: &View, serial: u32) -> Option<u32> {
-    view.process(serial).unwrap().parent
-}
-
 #[test]
 fn a_process_counts_for_its_last_program_with_all_that_it_used_and_looked_up() {
     let mut view = view(&["sh"]).with_root("sh");
@@ -133,36 +129,6 @@ fn threads_belong_to_their_process() {
     }
     assert_eq!(view.totals.cpu_ns, 30);
     assert_eq!(view.totals.ended, 1);
-}
-
-#[test]
-fn children_of_the_dead_hang_below_the_nearest_that_lives() {
-    let mut view = view(&["sh"]).with_root("sh");
-    view.forks(1, 2, SECOND);
-    view.forks(2, 3, SECOND);
-    view.forks(3, 4, SECOND);
-    view.exits(3, SECOND, 0);
-    assert_eq!(parent(&view, 4), Some(2));
-    assert!(view.process(4).unwrap().is_orphan);
-    view.exits(1, SECOND, 0);
-    assert_eq!(parent(&view, 2), None);
-    view.exits(2, SECOND, 0);
-    assert_eq!(view.roots().collect::<Vec<_>>(), [4]);
-}
-
-#[test]
-fn attached_processes_find_their_parents_in_any_order() {
-    let mut view = view(&[]);
-    view.attaches(1, 300, 200);
-    view.attaches(2, 200, 100);
-    view.attaches(3, 201, 200);
-    assert_eq!((parent(&view, 1), parent(&view, 3)), (Some(2), Some(2)));
-    assert_eq!(view.roots().collect::<Vec<_>>(), [2]);
-    // A hostile trace: each is the parent of the other.
-    view.attaches(4, 400, 401);
-    view.attaches(5, 401, 400);
-    let above: Vec<_> = [4, 5].iter().filter_map(|serial| parent(&view, *serial)).collect();
-    assert_eq!(above, [4]);
 }
 
 #[test]

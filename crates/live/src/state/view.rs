@@ -1,5 +1,6 @@
 //! The state of a recording, kept up to date record by record.
 
+use proctrace_lineage::Living;
 use proctrace_replay::Lookups;
 use proctrace_replay::ticks::{TickLength, stretch_ns};
 use proctrace_trace::{BlockInfo, Header, Skipped, Trailer};
@@ -11,10 +12,10 @@ use super::counters::Counters;
 use super::directories::{Directories, Place};
 use super::ended::Ended;
 use super::losses::Losses;
-use super::process::Process;
+use super::process::{Life, Process};
 use super::programs::{Programs, UNKNOWN};
 use super::rates::{History, Recent};
-use super::tree::Tree;
+use super::readings::{Early, Reading};
 
 const EINVAL: u16 = 22;
 
@@ -68,7 +69,8 @@ pub struct View {
     pub undecodable: u64,
     /// How it ended.
     pub trailer: Option<Trailer>,
-    pub(super) tree: Tree,
+    pub(super) living: Living<Life, Reading>,
+    pub(super) early: Early,
     pub(super) ended: Ended,
     pub(super) tick_length: TickLength,
     lookups: Lookups<Place>,
@@ -99,7 +101,8 @@ impl View {
             skipped: Skipped::default(),
             undecodable: 0,
             trailer: None,
-            tree: Tree::default(),
+            living: Living::default(),
+            early: Early::default(),
             ended: Ended::default(),
             tick_length: TickLength::default(),
             lookups: Lookups::default(),
@@ -127,23 +130,23 @@ impl View {
 
     /// Processes that are alive.
     pub fn alive(&self) -> usize {
-        self.tree.processes()
+        self.living.processes()
     }
 
     /// Threads that are alive, the first of each process not counted.
     pub fn threads_alive(&self) -> usize {
-        self.tree.tasks().saturating_sub(self.tree.processes())
+        self.living.tasks().saturating_sub(self.living.processes())
     }
 
     /// Tasks that are not followed, because there are more than a kernel can have.
     pub fn untracked(&self) -> u64 {
-        self.tree.untracked
+        self.living.untracked()
     }
 
     /// A process that is alive, has ended lately, or is the kept one.
     pub fn process(&self, serial: u32) -> Option<&Process> {
         let kept = self.kept_ended.as_deref().filter(|process| process.serial == serial);
-        self.tree.get(serial).or(kept).or_else(|| self.ended.get(serial))
+        self.living.get(serial).or(kept).or_else(|| self.ended.get(serial))
     }
 
     /// The processes that have ended lately, the last first; not all of them if there are very many.
@@ -161,7 +164,7 @@ impl View {
         let mut parent = process.parent?;
         // Only a hostile trace has a circle.
         for _ in 0..ANCESTORS_MAX {
-            if self.tree.get(parent).is_some() {
+            if self.living.get(parent).is_some() {
                 return Some(parent);
             }
             parent = self.ended.get(parent)?.parent?;
@@ -171,17 +174,17 @@ impl View {
 
     /// Failed look-ups of tasks whose birth has not been seen; no program has them.
     pub fn lookups_of_unborn(&self) -> u64 {
-        self.tree.early_misses()
+        self.early.misses()
     }
 
     /// The processes that are alive and have no recorded parent that is.
     pub fn roots(&self) -> impl Iterator<Item = u32> + '_ {
-        self.tree.roots().iter().copied()
+        self.living.roots().iter().copied()
     }
 
     /// The processes that are alive.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
-        self.tree.iter()
+        self.living.iter()
     }
 
     /// Keeps a process when it ends, until another is kept.
@@ -268,7 +271,7 @@ impl View {
             }
             Record::Exit(exit) => self.exit(&exit),
             Record::Rename(rename) if rename.head.task == rename.process => {
-                if let Some(process) = self.tree.get_mut(rename.process) {
+                if let Some(process) = self.living.get_mut(rename.process) {
                     process.comm = rename.comm;
                 }
             }
@@ -284,16 +287,13 @@ impl View {
         }
         let generation = self.directories.generation();
         let task = miss.head.task;
-        let program = if let Some(task) = self.tree.task(task).copied() {
-            let process = self.tree.get_mut(task.process);
-            process.map_or(UNKNOWN, |process| {
-                process.searched_in_vain(place.number, generation);
-                process.program
-            })
+        let program = if let Some((_, process)) = self.living.task_mut(task) {
+            process.searched_in_vain(place.number, generation);
+            process.program
         } else if let Some((serial, program)) = self.ended.of_task(task) {
             // Look-ups are in another stream, whose block may come later than that of the end. A thread may
             // have ended, and its process go on with another program.
-            if let Some(process) = self.tree.get_mut(serial) {
+            if let Some(process) = self.living.get_mut(serial) {
                 process.searched_in_vain(place.number, generation);
                 process.program
             } else {
@@ -305,7 +305,7 @@ impl View {
                 }
                 program
             }
-        } else if self.tree.keep_early_miss(task) {
+        } else if self.early.keep_miss(task) {
             // Or earlier than that of the birth.
             return;
         } else {
@@ -319,11 +319,11 @@ impl View {
         let task = sample.head.task;
         let reading = Counters::from(sample);
         let Some(process) = self.used(task, sample.head.time_ns, reading, true) else {
-            self.tree.keep_early(*sample);
+            self.early.keep(*sample);
             return;
         };
         let page_bytes = u64::from(self.header.page_bytes);
-        if let Some(process) = self.tree.get_mut(process) {
+        if let Some(process) = self.living.get_mut(process) {
             process.rss_bytes = Some(sample.rss_pages.saturating_mul(page_bytes));
             process.state = u8::try_from(sample.state).ok().map(char::from);
         }
@@ -339,23 +339,19 @@ impl View {
         may_end_stretch: bool,
     ) -> Option<u32> {
         let stretch_ns = may_end_stretch.then(|| stretch_ns(self.tick_ns()));
-        let (process, added) = self.tree.read(task, reading, stretch_ns)?;
+        let (last, process) = self.living.task_mut(task)?;
+        let added = last.read(reading, stretch_ns);
         let run_ns = added.used.run_ns;
+        process.used = process.used.plus(added.used);
+        process.own = process.own.plus(added.own);
+        process.cpu.add(time_ns, run_ns);
+        let (serial, program) = (process.serial, process.program);
         self.cpu_used(run_ns, time_ns);
-        let program = match self.tree.get_mut(process) {
-            Some(process) => {
-                process.used = process.used.plus(added.used);
-                process.own = process.own.plus(added.own);
-                process.cpu.add(time_ns, run_ns);
-                process.program
-            }
-            None => UNKNOWN,
-        };
         let program = self.programs.get_mut(program);
         program.used = program.used.plus(added.used);
         program.own = program.own.plus(added.own);
         program.cpu.add(time_ns, run_ns);
-        Some(process)
+        Some(serial)
     }
 
     /// The length of a scheduler tick: as recorded, or as seen so far.
