@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
+use proctrace_lineage::Serials;
 use proctrace_replay::{Assembler, Body, Event, Exec, records};
 use proctrace_trace::Reader;
 use proctrace_wire::{Record, Stream};
 
 use crate::error::AnalysisError;
-use crate::load::serials::Serials;
 use crate::recording::Recording;
 use crate::recording::fast::FastMap;
 

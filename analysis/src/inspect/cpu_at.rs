@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use proctrace_lineage::Serials;
 use proctrace_replay::records;
 use proctrace_trace::Reader;
 use proctrace_wire::layout::Sample;
 use proctrace_wire::{Record, Stream};
 
 use crate::error::AnalysisError;
-use crate::load::serials::Serials;
 use crate::recording::Recording;
 use crate::recording::fast::{Bits, FastMap};
 use crate::recording::process::{Process, Task};

@@ -28,12 +28,13 @@ mod uses;
 mod views;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use proctrace_findings::{Libs, NotModelled};
 use proctrace_libsearch::{Cache, Call, Files, Linker};
+use proctrace_lineage::{Living, Process};
 use proctrace_replay::{Assembler, Body, Environment, Event, Exec, Miss, MountTable, Replay};
 use proctrace_wire::{Call as SystemCall, Family, mark_of_path};
 
@@ -102,8 +103,8 @@ pub fn libs(
     let system = System { linker, cache, files: &inferred, views: &views };
     let mut walk = Walk {
         starts: Starts::new(system),
-        processes: HashMap::new(),
-        tasks: HashMap::new(),
+        living: Living::default(),
+        nobody: Default::default(),
         causes: Causes::default(),
         file_systems: FileSystems::default(),
         not_modelled: BTreeMap::new(),
@@ -117,9 +118,9 @@ pub fn libs(
     Ok(walk.finish())
 }
 
-/// A live process.
+/// What a process that is alive searches with, and what it did not find.
 #[derive(Default, Clone)]
-struct Process {
+struct Searching {
     start: Option<Arc<Start>>,
     /// Of each look-up that the start is expected to fail: how often it was seen.
     seen: Vec<u32>,
@@ -135,22 +136,15 @@ struct Process {
     file_systems: Vec<usize>,
 }
 
-/// A live task.
-#[derive(Clone, Copy, Default)]
-struct Task {
-    /// Serial of its process.
-    process: u32,
-    /// Cause and file system of its last failed look-up, and whether it was one of the linker's: its
-    /// duration, if it was timed, follows in the trace.
-    last: Option<(usize, usize, bool)>,
-}
+/// Cause and file system of the last failed look-up of a task, and whether it was one of the linker's: its duration,
+/// if it was timed, follows in the trace.
+type Last = Option<(usize, usize, bool)>;
 
 struct Walk<'a> {
     starts: Starts<'a>,
-    /// By serial.
-    processes: HashMap<u32, Process>,
-    /// By serial.
-    tasks: HashMap<u32, Task>,
+    living: Living<Searching, Last>,
+    /// That of tasks whose birth was lost.
+    nobody: (Last, Searching),
     causes: Causes,
     file_systems: FileSystems,
     not_modelled: BTreeMap<&'static str, u64>,
@@ -164,30 +158,27 @@ impl Walk<'_> {
     fn take(&mut self, event: &Event) {
         match &event.body {
             Body::Attach(attach) => {
-                self.tasks.insert(event.task, Task { process: attach.process, last: None });
-                self.processes.entry(attach.process).or_default();
+                self.living.attach(attach, Searching::default(), None);
             }
             Body::Fork(fork) => {
-                let (child, process) = (fork.record.child, fork.record.child_process);
-                self.tasks.insert(child, Task { process, last: None });
-                if child == process {
-                    let parent = self.tasks.get(&event.task);
-                    let parent = parent.and_then(|parent| self.processes.get(&parent.process));
-                    let inherited = parent.map(|parent| Process {
-                        environment: parent.environment.clone(),
-                        root: parent.root.clone(),
-                        cwd: parent.cwd.clone(),
-                        lists: parent.lists.clone(),
-                        ..Process::default()
-                    });
-                    self.processes.insert(process, inherited.unwrap_or_default());
-                }
+                let inherited = |forker: Option<&mut Process<Searching>>| {
+                    forker.map_or_else(Searching::default, |forker| Searching {
+                        environment: forker.environment.clone(),
+                        root: forker.root.clone(),
+                        cwd: forker.cwd.clone(),
+                        lists: forker.lists.clone(),
+                        ..Searching::default()
+                    })
+                };
+                self.living.fork(fork, inherited, None);
             }
             Body::Place(place) => {
-                let root =
-                    Root { namespace: place.record.mount_namespace, path: place.root.clone() };
-                let process = self.processes.entry(place.record.process).or_default();
-                process.root = Some(Arc::new(root));
+                let record = &place.record;
+                self.living.add_unborn(record.process, record.tgid, event.task);
+                if let Some(process) = self.living.get_mut(record.process) {
+                    let (namespace, path) = (record.mount_namespace, place.root.clone());
+                    process.root = Some(Arc::new(Root { namespace, path }));
+                }
             }
             Body::Exec(exec) => self.exec(event.task, exec),
             Body::ExecFailed(miss) => {
@@ -199,11 +190,8 @@ impl Walk<'_> {
             Body::LookupTime(timed) if !is_search(&timed.miss) => {}
             Body::LookupTime(timed) => self.time(event.task, timed.duration_ns),
             Body::Exit(exit) => {
-                let task = self.tasks.remove(&event.task);
-                if exit.is_process()
-                    && let Some(process) =
-                        task.and_then(|task| self.processes.remove(&task.process))
-                {
+                let exited = self.living.exit(&exit.record);
+                if let Some(process) = exited.and_then(|exited| exited.ended) {
                     self.end(&process);
                 }
             }
@@ -223,8 +211,8 @@ impl Walk<'_> {
 
     fn exec(&mut self, task: u32, exec: &Exec) {
         self.evidence.values.started(exec);
-        self.tasks.insert(task, Task { process: exec.record.process, last: None });
-        let process = self.processes.entry(exec.record.process).or_default();
+        self.living.add_unborn(exec.record.process, exec.record.tgid, task);
+        let Some(process) = self.living.get_mut(exec.record.process) else { return };
         let start = self.starts.of(exec, process.root.as_ref());
         match &start {
             Ok(_) => self.found.starts += 1,
@@ -245,8 +233,10 @@ impl Walk<'_> {
     }
 
     fn miss(&mut self, task: u32, miss: &Miss) {
-        let task = self.tasks.entry(task).or_default();
-        let process = self.processes.entry(task.process).or_default();
+        let (last, process) = match self.living.task_mut(task) {
+            Some((last, process)) => (last, &mut process.more),
+            None => (&mut self.nobody.0, &mut self.nobody.1),
+        };
         let call = SystemCall::from_number(miss.record.call);
         let key = match Family::of(call) {
             Some(Family::Open) => Some(Call::Open),
@@ -300,14 +290,12 @@ impl Walk<'_> {
         if !process.file_systems.contains(&place) {
             process.file_systems.push(place);
         }
-        task.last = Some((cause, place, is_of_linker));
+        *last = Some((cause, place, is_of_linker));
     }
 
     fn time(&mut self, task: u32, duration_ns: u32) {
-        let Some(last) = self.tasks.get_mut(&task).and_then(|task| task.last.take()) else {
-            return;
-        };
-        let (cause, place, is_of_linker) = last;
+        let last = self.living.task_mut(task).map_or(&mut self.nobody.0, |(last, _)| last);
+        let Some((cause, place, is_of_linker)) = last.take() else { return };
         self.causes.time(cause, duration_ns);
         self.file_systems.time(place, duration_ns);
         if is_of_linker {
@@ -325,16 +313,16 @@ impl Walk<'_> {
         }
     }
 
-    fn end(&mut self, process: &Process) {
+    fn end(&mut self, process: &Searching) {
         self.searched(process.lists.as_deref(), &process.headers);
         self.causes.end(&process.causes);
         self.file_systems.end(&process.file_systems);
     }
 
     fn finish(mut self) -> (Libs, Fixes) {
-        for process in std::mem::take(&mut self.processes).values() {
-            self.end(process);
-        }
+        let living = std::mem::take(&mut self.living);
+        let nobody = std::mem::take(&mut self.nobody.1);
+        living.iter().map(|process| &process.more).chain([&nobody]).for_each(|of| self.end(of));
         let System { files, views, .. } = self.starts.system();
         for (start, times) in self.starts.all() {
             self.found.predicted_library_misses += start.search.misses().count() as u64 * times;

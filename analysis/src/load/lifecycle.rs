@@ -3,15 +3,15 @@
 use std::fs::File;
 use std::io::BufReader;
 
+use proctrace_lineage::{Birth, Register, Serials};
 use proctrace_replay::records;
 use proctrace_trace::Reader;
 use proctrace_wire::layout::{
-    self, ATTACH_ROOT, ATTACH_ZOMBIE, EXEC_BEFORE, EXIT_OOM, EXIT_PROCESS, EXIT_RSS_BOUND,
+    self, ATTACH_ROOT, ATTACH_ZOMBIE, EXEC_BEFORE, EXIT_OOM, EXIT_RSS_BOUND,
 };
 use proctrace_wire::{Record, Stream};
 
 use super::Loader;
-use super::serials::Serials;
 use crate::classify::{Classification, Examiner, Program};
 use crate::recording::bins::Point;
 use crate::recording::last::LastExec;
@@ -61,21 +61,21 @@ impl Loader<'_> {
                 }
             }
             Record::Blind(blind) => {
-                if let Some(process) = self.process_of(blind.process) {
+                if let Some(process) = self.process(blind.process) {
                     self.made.blind.note(process, blind.what);
                 }
             }
             Record::Rename(rename) => {
                 // Threads have their own names.
                 if rename.head.task == rename.process
-                    && let Some(process) = self.process_of(rename.process)
+                    && let Some(process) = self.process(rename.process)
                 {
                     let run = self.made.processes[process].run();
                     self.examiner.rename(number(process), run, &comm(&rename.comm));
                 }
             }
             Record::Workdir(workdir, path) => {
-                if let Some(process) = self.process_of(workdir.process) {
+                if let Some(process) = self.process(workdir.process) {
                     let run = self.made.processes[process].run();
                     self.examiner.directory(number(process), run, path);
                 }
@@ -106,19 +106,12 @@ impl Loader<'_> {
     fn attach(&mut self, attach: &layout::Attach) {
         self.made.counts.attaches += 1;
         self.note_time(attach.head.time_ns);
-        let process = self.process_of(attach.process);
-        let task = match process {
-            Some(process) if attach.head.task != attach.process => {
+        let task = match Birth::of_attach(attach, self) {
+            Birth::Thread(process) => {
                 self.add_task(attach.head.task, attach.tid, process, attach.head.time_ns, true)
             }
-            _ => {
+            Birth::Process { parent, .. } => {
                 let program = self.number_of(Program::unknown(&comm(&attach.comm)));
-                // Its parent, if followed, was attached before it in nearly all cases. A process with that pid that
-                // has ended is an earlier one: children of an ended process have another parent.
-                let parent = self
-                    .process_of_pid
-                    .get(attach.parent_tgid.cast_unsigned())
-                    .filter(|parent| self.made.processes[*parent].ended_ns().is_none());
                 let at = self.add_process(
                     attach.head.task,
                     attach.tgid,
@@ -152,9 +145,8 @@ impl Loader<'_> {
         let happened_here = exec.fixed.bits & EXEC_BEFORE == 0;
         self.made.counts.execs += u64::from(happened_here);
         self.note_time(exec.fixed.head.time_ns);
-        let process = match self.process_of(exec.fixed.process) {
+        let process = match self.process(exec.fixed.process) {
             Some(process) => {
-                self.made.processes[process].execs += 1;
                 if let Some(last) = self.made.last_execs.get_mut(&process) {
                     self.made.counts.execs_searched += last.succeeds(exec.path);
                 }
@@ -162,11 +154,12 @@ impl Loader<'_> {
             }
             None => {
                 self.made.counts.orphans += 1;
-                let ExecHead { process, tgid, time_ns } = ExecHead::of(exec);
-                let program = self.number_of(Program::unknown(&comm(&exec.fixed.comm)));
-                self.add_process(process, tgid, time_ns, None, program)
+                let fixed = &exec.fixed;
+                let program = self.number_of(Program::unknown(&comm(&fixed.comm)));
+                self.add_process(fixed.process, fixed.tgid, fixed.head.time_ns, None, program)
             }
         };
+        self.made.processes[process].execs += 1;
         if happened_here && let Some(text) = exec.mark() {
             let time_ns = exec.fixed.head.time_ns;
             self.made.marks.add(time_ns, number(process), MarkedBy::Command, &text);
@@ -195,21 +188,15 @@ impl Loader<'_> {
     fn fork(&mut self, fork: &layout::Fork) {
         self.made.counts.forks += 1;
         self.note_time(fork.head.time_ns);
-        let forker = self.process_of(fork.process);
-        if fork.child != fork.child_process
-            && let Some(process) = self.process_of(fork.child_process)
-        {
-            let task = self.add_task(fork.child, fork.child_tid, process, fork.head.time_ns, true);
-            self.made.tasks[task].forked = true;
-            self.note_forker(task, fork);
-            return;
-        }
-        // CLONE_PARENT creates a sibling.
-        let parent = match forker {
-            Some(at) if self.made.processes[at].pid != fork.parent_tgid => {
-                self.made.processes[at].parent()
+        let (parent, forker) = match Birth::of_fork(fork, self) {
+            Birth::Thread(process) => {
+                let time_ns = fork.head.time_ns;
+                let task = self.add_task(fork.child, fork.child_tid, process, time_ns, true);
+                self.made.tasks[task].forked = true;
+                self.note_forker(task, fork);
+                return;
             }
-            forker => forker,
+            Birth::Process { parent, forker } => (parent, forker),
         };
         let program = match forker {
             Some(at) => self.made.processes[at].program(),
@@ -228,9 +215,10 @@ impl Loader<'_> {
         self.made.processes[at].set_spawned_in(spawned_in);
         self.made.processes[at].set_run(spawned_in);
         let forked_by_thread = match forker {
-            // A sibling is attributed to the same thread as its forker.
-            Some(forker) if self.made.processes[forker].pid != fork.parent_tgid => {
-                self.made.processes[forker].forked_by_thread()
+            // A sibling is attributed to the same thread as its forker, unless that was adopted.
+            Some(at) if parent != forker => {
+                let forker = &self.made.processes[at];
+                forker.forked_by_thread().filter(|_| forker.parent() == parent)
             }
             _ if fork.tid != fork.tgid => self.task_of_serial.get(fork.head.task),
             _ => None,
@@ -254,47 +242,28 @@ impl Loader<'_> {
             Some(task) => task,
             None => {
                 self.made.counts.orphan_exits += 1;
-                let process = self.process_of(exit.process);
-                match process {
-                    Some(process) => {
-                        self.add_task(exit.head.task, exit.tid, process, exit.start_ns, true)
-                    }
+                let process = match self.process(exit.process) {
+                    Some(process) => process,
                     None => {
                         let program = self.number_of(Program::unknown(&comm(&exit.comm)));
-                        self.add_process(exit.process, exit.tgid, exit.start_ns, None, program);
-                        match self.task_of_serial.get(exit.head.task) {
-                            Some(task) => task,
-                            None => {
-                                let process = self.made.processes.len() - 1;
-                                self.add_task(
-                                    exit.head.task,
-                                    exit.tid,
-                                    process,
-                                    exit.start_ns,
-                                    true,
-                                )
-                            }
-                        }
+                        self.add_process(exit.process, exit.tgid, exit.start_ns, None, program)
                     }
+                };
+                // The first task of a new process was added along with it.
+                match self.task_of_serial.get(exit.head.task) {
+                    Some(task) => task,
+                    None => self.add_task(exit.head.task, exit.tid, process, exit.start_ns, true),
                 }
             }
         };
-        self.made.blind.note_exit(self.made.tasks[task].process(), exit.bits);
+        let process = self.made.tasks[task].process();
+        self.made.blind.note_exit(process, exit.bits);
         self.made.tasks[task].ends(exit.head.time_ns, exit.into());
-        if exit.bits & EXIT_PROCESS != 0 {
-            let process = self.made.tasks[task].process();
-            self.made.processes[process].ends(exit);
-        }
+        self.made.processes[process].ends(exit);
         if exit.bits & EXIT_OOM != 0 {
-            self.made.oom_killed.push(number(self.made.tasks[task].process()));
+            self.made.oom_killed.push(number(process));
         }
         self.made.counts.rss_bounds += u64::from(exit.bits & EXIT_RSS_BOUND != 0);
-    }
-
-    /// The process with a serial number, which is the serial number of its first task.
-    pub(super) fn process_of(&self, serial: u32) -> Option<usize> {
-        let process = self.made.tasks[self.task_of_serial.get(serial)?].process();
-        (self.made.processes[process].serial == serial).then_some(process)
     }
 
     fn add_process(
@@ -338,17 +307,18 @@ impl Loader<'_> {
     }
 }
 
-/// The fields of an exec record from which a lost fork is reconstructed.
-struct ExecHead {
-    process: u32,
-    tgid: i32,
-    time_ns: u64,
-}
+impl Register for Loader<'_> {
+    type Process = usize;
 
-impl ExecHead {
-    fn of(exec: &proctrace_wire::Exec<'_>) -> Self {
-        let fixed = &exec.fixed;
-        Self { process: fixed.process, tgid: fixed.tgid, time_ns: fixed.head.time_ns }
+    #[inline]
+    fn process(&self, serial: u32) -> Option<usize> {
+        let process = self.made.tasks[self.task_of_serial.get(serial)?].process();
+        (self.made.processes[process].serial == serial).then_some(process)
+    }
+
+    fn alive(&self, pid: i32) -> Option<usize> {
+        let process = self.process_of_pid.get(pid.cast_unsigned())?;
+        self.made.processes[process].ended_ns().is_none().then_some(process)
     }
 }
 

@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io::BufReader;
 
 use proctrace_libsearch::{Sought, is_library};
+use proctrace_lineage::Serials;
 use proctrace_replay::timed_lookups;
 use proctrace_trace::Reader;
 use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed};
 use proctrace_wire::{Call, Family, mark_of_path};
 
 use super::Loader;
-use crate::load::serials::Serials;
 use crate::load::starts::{Missed, Start, StartFinder};
 use crate::recording::bins::{Bins, Quantity};
 use crate::recording::counts::Counts;

@@ -7,7 +7,6 @@ mod opens;
 mod phases;
 mod processes;
 mod samples;
-pub(crate) mod serials;
 pub(crate) mod starts;
 mod template;
 pub(crate) mod unseen;
@@ -19,11 +18,11 @@ use std::io::BufReader;
 use std::path::Path;
 
 use proctrace_findings::counted;
+use proctrace_lineage::Serials;
 use proctrace_trace::{Damage, Header, Meter, Quantity, Reader};
 
 use crate::classify::{Classification, Examiner, Programs, Rules};
 use crate::error::AnalysisError;
-use crate::load::serials::Serials;
 use crate::load::template::Templates;
 use crate::recording::Recording;
 use crate::recording::bins::Point;

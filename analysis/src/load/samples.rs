@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
+use proctrace_lineage::Register;
 use proctrace_replay::{CpuTime, records};
 use proctrace_trace::Reader;
 use proctrace_wire::layout::Sample;
@@ -94,7 +95,7 @@ impl Loader<'_> {
                 }
             }
             Record::Memory(memory) => {
-                if let Some(process) = self.process_of(memory.process) {
+                if let Some(process) = self.process(memory.process) {
                     self.made.memory_readings.push(MemoryReading { process, record: memory });
                 }
             }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
+use proctrace_lineage::Register;
 use proctrace_replay::records;
 use proctrace_trace::Reader;
 use proctrace_wire::layout::{self, SIGNAL_BY_INTERRUPT, WAIT_BY_END};
@@ -63,7 +64,7 @@ impl Loader<'_> {
     }
 
     pub(super) fn signal(&mut self, signal: &layout::Signal) {
-        let Some(process) = self.process_of(signal.process) else {
+        let Some(process) = self.process(signal.process) else {
             self.made.counts.orphans += 1;
             return;
         };

@@ -1,5 +1,6 @@
 //! The elements of a recording: processes, their tasks, and the programs they ran.
 
+use proctrace_lineage::ends_process;
 use proctrace_replay::CpuTime;
 use proctrace_wire::layout::{self, EXIT_AUTOREAP};
 
@@ -421,10 +422,9 @@ impl Process {
         self.has_status.then_some(self.status.into())
     }
 
-    /// Applies the record of its end, or what a kernel before 6.16 reported as such: if several
-    /// threads claim to be the last, the latest is right.
+    /// Applies the end of one of its tasks, if that is its own.
     pub(crate) fn ends(&mut self, exit: &layout::Exit) {
-        if self.ended_ns().is_some_and(|ended_ns| ended_ns > exit.head.time_ns) {
+        if !ends_process(exit, self.ended_ns()) {
             return;
         }
         self.ended_ns = exit.head.time_ns;

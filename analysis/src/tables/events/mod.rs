@@ -9,6 +9,7 @@ mod samples;
 use std::path::Path;
 
 use polars::prelude::DataFrame;
+use proctrace_lineage::Serials;
 use proctrace_replay::{Assembler, Body, Event, lookups, records};
 use proctrace_trace::Reader;
 use proctrace_wire::escape::to_text;
@@ -19,7 +20,6 @@ use self::misses::Misses;
 use self::names::{Environments, Renames};
 use self::samples::{MemoryReadings, Samples};
 use crate::error::AnalysisError;
-use crate::load::serials::Serials;
 use crate::recording::Recording;
 use crate::recording::fast::FastMap;
 use crate::recording::names::comm;
