@@ -267,22 +267,27 @@ fn the_terminal_is_restored_by_signals() {
 #[test]
 fn a_terminal_that_hangs_up_ends_the_view() {
     let job = Job::record("read line; true");
-    // In whatever the view is doing then: it waits for keys nearly always.
-    for _ in 0..8 {
+    let mut over = Job::record("true");
+    over.end();
+    // In whatever the view is doing then: it waits for keys nearly always. As under nohup(1), and as when a window is
+    // closed, of a recording that goes on and of one that has ended.
+    for (nth, trap) in ["trap '' HUP;", ""].into_iter().cycle().take(12).enumerate() {
+        let (trace, says) = match nth % 4 < 2 {
+            true => (job.trace(), "RECORDING"),
+            false => (over.trace(), "ENDED"),
+        };
         let mut command = Command::new("sh");
-        // As under nohup(1).
-        let script = r#"trap "" HUP; exec "$0" top "$1""#;
-        command.args(["-c", script, env!("CARGO_BIN_EXE_proctrace")]);
-        command.arg(job.trace());
+        let script = format!(r#"{trap} exec "$0" top "$1""#);
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_proctrace")]).arg(trace);
         let top = Terminal::run(&command, SIZES[0]);
-        top.wait_for("RECORDING");
+        top.wait_for(says);
         let status = format!("/proc/{}/stat", top.pid().unwrap());
         // The session ends with its first process, the shell.
         drop(top);
         let runs = || fs::read_to_string(&status).is_ok_and(|stat| !stat.contains(") Z "));
         let began = Instant::now();
         while runs() {
-            assert!(began.elapsed() < Duration::from_secs(60), "it still runs");
+            assert!(began.elapsed() < Duration::from_secs(60), "it still runs ({trap} {says})");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
