@@ -14,7 +14,7 @@ use crate::hooks::attach_all;
 use crate::loader::{OBJECT, kernel_btf, load_object};
 use crate::options::{EbpfOptions, PIDS_MAX, Settings};
 
-/// The maps that a recorder accesses, in the order of [`Loaded::maps`].
+/// The maps that a recorder accesses, in the order of [`Readable::maps`].
 pub const MAPS: [&str; 6] = ["lifecycle", "lookups", "waits", "counts", "orders", "losses"];
 
 /// Descriptors of loaded and attached programs, and of what they write to.
