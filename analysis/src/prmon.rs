@@ -6,7 +6,7 @@ use proctrace_trace::Quantity::{Cpu, Forks, Io, Memory, Samples, Split};
 
 use crate::overview::passes::with_readings;
 use crate::recording::Recording;
-use crate::recording::bins::Quantity as Binned;
+use crate::recording::bins::BinSeries;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Most rows of a recording without memory readings.
@@ -136,10 +136,10 @@ impl Columns<'_> {
         let used = &self.recording.totals.used;
         let seconds = self.recording.recorded_ns() as f64 / SECOND_NS as f64;
         [
-            ("rchar", Binned::CallReadBytes, used.rchar),
-            ("read_bytes", Binned::ReadBytes, used.read_bytes),
-            ("wchar", Binned::CallWriteBytes, used.wchar),
-            ("write_bytes", Binned::WriteBytes, used.write_bytes),
+            ("rchar", BinSeries::CallReadBytes, used.rchar),
+            ("read_bytes", BinSeries::ReadBytes, used.read_bytes),
+            ("wchar", BinSeries::CallWriteBytes, used.wchar),
+            ("write_bytes", BinSeries::WriteBytes, used.write_bytes),
         ]
         .into_iter()
         .map(|(name, binned, total)| {
@@ -156,7 +156,7 @@ impl Columns<'_> {
         }
         let cpu: proctrace_replay::CpuTime =
             self.recording.processes.iter().map(|process| process.cpu).sum();
-        [("stime", Binned::System, cpu.system_ns), ("utime", Binned::User, cpu.user_ns)]
+        [("stime", BinSeries::System, cpu.system_ns), ("utime", BinSeries::User, cpu.user_ns)]
             .into_iter()
             .map(|(name, binned, total_ns)| {
                 let total = total_ns / SECOND_NS;
@@ -195,7 +195,7 @@ impl Columns<'_> {
     }
 
     /// The sum of a quantity from the start to each row, in this unit; spread evenly within a bin.
-    fn sums(&self, quantity: Binned, unit: f64, most: u64) -> Vec<u64> {
+    fn sums(&self, quantity: BinSeries, unit: f64, most: u64) -> Vec<u64> {
         let bins = &self.recording.bins;
         let values = bins.of(quantity);
         let mut sums = vec![0.0];

@@ -7,7 +7,7 @@ use super::counter::{coordinates, workers};
 use super::evidence::{Evidence, more};
 use super::model::Cut;
 use crate::path::{Doing, Part};
-use crate::recording::bins::Quantity;
+use crate::recording::bins::BinSeries;
 use crate::recording::fast::Bits;
 use crate::recording::process::Process;
 
@@ -122,7 +122,7 @@ fn wanted(evidence: &Evidence<'_>) -> f64 {
 fn in_use(evidence: &Evidence<'_>, part: &Part) -> f64 {
     let recording = evidence.recording;
     let bins = &recording.bins;
-    let (user, system) = (bins.of(Quantity::User), bins.of(Quantity::System));
+    let (user, system) = (bins.of(BinSeries::User), bins.of(BinSeries::System));
     let whole_ns = bins.width_ns.max(1) as f64 * f64::from(recording.header.cpus.max(1));
     let used = |bin: usize| Some((user.get(bin)? + system.get(bin)?) / whole_ns);
     let shares = bins.shares(part.begin_ns, part.end_ns);

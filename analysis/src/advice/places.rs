@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use proctrace_findings::{Advised, Place};
+use proctrace_findings::{Advised, ScriptLine};
 use proctrace_replay::{Body, Exec};
 use proctrace_wire::escape::to_text;
 
@@ -128,7 +128,7 @@ pub fn places(
         let script = by.and_then(|by| starters.get(&by)).and_then(script_of);
         let Some((path, file)) = script else { continue };
         let found = read(&path).and_then(|text| line_that_starts(&text, first.own()));
-        advice.place = found.map(|(line, text)| Place {
+        advice.place = found.map(|(line, text)| ScriptLine {
             becomes: advice
                 .change
                 .as_deref()

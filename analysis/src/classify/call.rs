@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use proctrace_wire::Exec;
 use proctrace_wire::layout::EXEC_WITHHELD;
 
-use crate::classify::interpreters::{Task, task};
+use crate::classify::interpreters::{Code, task};
 use crate::recording::names::base;
 use crate::recording::random::stable_name;
 
@@ -18,7 +18,7 @@ pub(crate) const ARGUMENTS_MAX: usize = 16 << 10;
 
 /// The properties of an exec that rules test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Call<'a> {
+pub(crate) struct Invocation<'a> {
     /// Its name: of the script, if there is one, otherwise of the file.
     pub(crate) name: &'a [u8],
     /// The file with that name, as given.
@@ -33,7 +33,7 @@ pub(crate) struct Call<'a> {
     pub(crate) text: Option<&'a [u8]>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> Invocation<'a> {
     /// The program that this exec ran, given the names of interpreters.
     pub(crate) fn of(exec: &'a Exec<'_>, interpreters: &HashSet<Vec<u8>>) -> Self {
         if exec.fixed.bits & EXEC_WITHHELD != 0 {
@@ -72,7 +72,7 @@ impl<'a> Call<'a> {
             return own;
         }
         match task(interpreter, exec.argv) {
-            Task::Script(script) => Self {
+            Code::Script(script) => Self {
                 name: base(script),
                 given: script,
                 resolved: script,
@@ -80,13 +80,13 @@ impl<'a> Call<'a> {
                 is_script: true,
                 text: None,
             },
-            Task::Text(text) => Self { interpreter: Some(called), text: Some(text), ..own },
-            Task::None => Self { interpreter: Some(called), ..own },
+            Code::Text(text) => Self { interpreter: Some(called), text: Some(text), ..own },
+            Code::None => Self { interpreter: Some(called), ..own },
         }
     }
 }
 
-impl<'a> Call<'a> {
+impl<'a> Invocation<'a> {
     /// Name of the program, without the characters that are drawn anew in every run. Rules match the name itself.
     pub(crate) fn called(&self) -> Cow<'a, [u8]> {
         stable_name(self.given)
@@ -156,9 +156,9 @@ mod tests {
         let mut fixed = ExecFixed::new_zeroed();
         fixed.bits = EXEC_WITHHELD;
         let exec = Exec { fixed, path: b"", interp: b"", exe: b"", cwd: b"", argv: b"" };
-        assert_eq!(Call::of(&exec, &HashSet::new()).name, b"(withheld)");
+        assert_eq!(Invocation::of(&exec, &HashSet::new()).name, b"(withheld)");
         let known = Exec { path: b"/bin/true", fixed: ExecFixed::new_zeroed(), ..exec };
-        assert_eq!(Call::of(&known, &HashSet::new()).name, b"true");
+        assert_eq!(Invocation::of(&known, &HashSet::new()).name, b"true");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use proctrace_wire::Exec;
 
-use crate::classify::call::{Call, joined, value_of, variants};
+use crate::classify::call::{Invocation, joined, value_of, variants};
 use crate::classify::pack::{Pack, Rule, Source, Tier};
 use crate::classify::pattern::Pattern;
 use crate::classify::rules::Rules;
@@ -103,7 +103,7 @@ impl<'a> Examiner<'a> {
 
     /// Adds the exec that begins the next program run.
     pub(crate) fn exec(&mut self, exec: &Exec<'_>) {
-        let call = Call::of(exec, &self.rules.interpreters);
+        let call = Invocation::of(exec, &self.rules.interpreters);
         let known = self.known(&call);
         let verdict = match self.known[known as usize].verdict {
             Some(verdict) => verdict,
@@ -132,7 +132,7 @@ impl<'a> Examiner<'a> {
         self.clues.push(Clue { process, run, is_directory, text });
     }
 
-    fn known(&mut self, call: &Call<'_>) -> u32 {
+    fn known(&mut self, call: &Invocation<'_>) -> u32 {
         self.key.clear();
         let kind = [u8::from(call.is_script), u8::from(call.text.is_some())];
         for part in [call.name, call.given, call.resolved, call.interpreter.unwrap_or(b"")] {
@@ -155,7 +155,7 @@ impl<'a> Examiner<'a> {
         number
     }
 
-    fn with_arguments(&mut self, known: u32, call: &Call<'_>, exec: &Exec<'_>) -> u32 {
+    fn with_arguments(&mut self, known: u32, call: &Invocation<'_>, exec: &Exec<'_>) -> u32 {
         let arguments = joined(exec.argv);
         let run = u32::try_from(self.of_run.len()).unwrap_or(u32::MAX);
         let mut holding = Vec::new();
@@ -201,7 +201,7 @@ impl Rules {
 
 /// The rules that hold for a file, name and interpreter, in order of precedence: user rules;
 /// experiment rules for executables, then for scripts and texts run by interpreters; generic rules.
-pub(super) fn candidates(rules: &Rules, call: &Call<'_>) -> Vec<RuleNumber> {
+pub(super) fn candidates(rules: &Rules, call: &Invocation<'_>) -> Vec<RuleNumber> {
     let of_system = rules.of_system(call.resolved) || rules.of_system(call.given);
     let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
     let mut found = Vec::new();
@@ -217,12 +217,12 @@ pub(super) fn candidates(rules: &Rules, call: &Call<'_>) -> Vec<RuleNumber> {
     found.into_iter().map(|(.., number)| number).collect()
 }
 
-fn rank(pack: &Pack, rule: &Rule, call: &Call<'_>) -> u8 {
+fn rank(pack: &Pack, rule: &Rule, call: &Invocation<'_>) -> u8 {
     let by_script = call.is_script && !rule.name.is_empty();
     u8::from(pack.tier == Tier::Experiment && (by_script || !rule.text.is_empty()))
 }
 
-fn holds_without_arguments(rule: &Rule, call: &Call<'_>, of_system: bool) -> bool {
+fn holds_without_arguments(rule: &Rule, call: &Invocation<'_>, of_system: bool) -> bool {
     let met = |patterns: &[Pattern], texts: &[&[u8]]| {
         patterns.is_empty()
             || patterns.iter().any(|pattern| texts.iter().any(|text| pattern.matches(text)))
@@ -237,7 +237,7 @@ fn holds_without_arguments(rule: &Rule, call: &Call<'_>, of_system: bool) -> boo
         }
 }
 
-pub(super) fn arguments_hold(rule: &Rule, call: &Call<'_>, arguments: &[u8]) -> bool {
+pub(super) fn arguments_hold(rule: &Rule, call: &Invocation<'_>, arguments: &[u8]) -> bool {
     let any = |patterns: &[Pattern], text: &[u8]| patterns.iter().any(|p| p.matches(text));
     (rule.text.is_empty() || call.text.is_some_and(|text| any(&rule.text, text)))
         && (rule.argv.is_empty() || any(&rule.argv, arguments))

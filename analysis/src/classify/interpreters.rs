@@ -8,7 +8,7 @@ use crate::classify::grammar::{GRAMMARS, Grammar, UNKNOWN};
 
 /// The code that an interpreter is asked to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Task<'a> {
+pub(super) enum Code<'a> {
     /// This file or module.
     Script(&'a [u8]),
     /// This program text.
@@ -21,7 +21,7 @@ pub(super) enum Task<'a> {
 type Arguments<'a> = std::iter::Skip<std::slice::Split<'a, u8, fn(&u8) -> bool>>;
 
 /// The code that `interpreter` is asked to run; its name has no version.
-pub(super) fn task<'a>(interpreter: &[u8], argv: &'a [u8]) -> Task<'a> {
+pub(super) fn task<'a>(interpreter: &[u8], argv: &'a [u8]) -> Code<'a> {
     let known = |grammar: &&Grammar| grammar.names.iter().any(|n| n.as_bytes() == interpreter);
     let grammar = GRAMMARS.iter().find(known).unwrap_or(&UNKNOWN);
     let is_nul: fn(&u8) -> bool = |byte| *byte == 0;
@@ -37,7 +37,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn task(mut self) -> Task<'a> {
+    fn task(mut self) -> Code<'a> {
         let is_shell = self.grammar.is_shell;
         while let Some(argument) = self.rest.next() {
             let found = match argument {
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
             };
             match found {
                 None => {}
-                Some(Task::Text(text)) if self.grammar.goes_on => self.text = Some(text),
+                Some(Code::Text(text)) if self.grammar.goes_on => self.text = Some(text),
                 Some(task) => return task,
             }
         }
@@ -65,11 +65,11 @@ impl<'a> Reader<'a> {
     }
 
     /// There is no script: the program text, if any, is the task.
-    fn none(&self) -> Task<'a> {
-        self.text.map_or(Task::None, Task::Text)
+    fn none(&self) -> Code<'a> {
+        self.text.map_or(Code::None, Code::Text)
     }
 
-    fn operand(mut self) -> Task<'a> {
+    fn operand(mut self) -> Code<'a> {
         match self.rest.next() {
             Some(operand) if !operand.is_empty() => self.run(operand),
             _ => self.none(),
@@ -77,13 +77,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Handles the first operand.
-    fn run(&self, operand: &'a [u8]) -> Task<'a> {
-        if self.first_is_text { Task::Text(operand) } else { Task::Script(operand) }
+    fn run(&self, operand: &'a [u8]) -> Code<'a> {
+        if self.first_is_text { Code::Text(operand) } else { Code::Script(operand) }
     }
 
     /// Parses an option that is one of the words, returning the task it determines, if any; the
     /// outer `None` if it is another option.
-    fn word(&mut self, argument: &'a [u8]) -> Option<Option<Task<'a>>> {
+    fn word(&mut self, argument: &'a [u8]) -> Option<Option<Code<'a>>> {
         let (name, value) = match argument.iter().position(|byte| *byte == b'=') {
             Some(at) => (&argument[..at], Some(&argument[at + 1..])),
             None => (argument, None),
@@ -95,20 +95,20 @@ impl<'a> Reader<'a> {
         }
         let value = match value {
             None => match self.rest.next() {
-                Some([b'@', ..]) if self.grammar.argument_files => return Some(Some(Task::None)),
+                Some([b'@', ..]) if self.grammar.argument_files => return Some(Some(Code::None)),
                 next => next,
             },
             attached => attached,
         };
         Some(match (is_text, is_file) {
-            (true, _) => Some(given(value, Task::Text)),
-            (_, true) => Some(given(value, Task::Script)),
+            (true, _) => Some(given(value, Code::Text)),
+            (_, true) => Some(given(value, Code::Script)),
             _ => None,
         })
     }
 
     /// Parses any other option.
-    fn option(&mut self, argument: &'a [u8]) -> Option<Task<'a>> {
+    fn option(&mut self, argument: &'a [u8]) -> Option<Code<'a>> {
         match argument {
             [b'-', b'-', name @ ..] => {
                 if !name.contains(&b'=') && !self.grammar.knows_long {
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Parses short options that share an argument.
-    fn letters(&mut self, letters: &'a [u8]) -> Option<Task<'a>> {
+    fn letters(&mut self, letters: &'a [u8]) -> Option<Code<'a>> {
         // -Dname=value of an unknown interpreter.
         if self.grammar.names.is_empty() && !letters.iter().all(u8::is_ascii_alphabetic) {
             return None;
@@ -157,9 +157,9 @@ impl<'a> Reader<'a> {
             let is = |letters: &[u8]| letters.contains(letter);
             let attached = (!after.is_empty()).then_some(after);
             if is(grammar.text) {
-                return Some(given(attached.or_else(|| self.rest.next()), Task::Text));
+                return Some(given(attached.or_else(|| self.rest.next()), Code::Text));
             } else if is(grammar.file) {
-                return Some(given(attached.or_else(|| self.rest.next()), Task::Script));
+                return Some(given(attached.or_else(|| self.rest.next()), Code::Script));
             } else if is(grammar.value) {
                 if attached.is_none() {
                     self.rest.next();
@@ -168,12 +168,12 @@ impl<'a> Reader<'a> {
             } else if is(grammar.perhaps_text) && after.is_empty() {
                 let next = self.rest.clone().next();
                 if next.is_none_or(|next| next.contains(&b' ') || next.contains(&b';')) {
-                    return Some(given(next, Task::Text));
+                    return Some(given(next, Code::Text));
                 }
             } else if is(grammar.attached) {
                 return None;
             } else if is(grammar.input) {
-                return Some(Task::None);
+                return Some(Code::None);
             } else if is(grammar.next) {
                 self.rest.next();
             } else if is(grammar.first_is_text) {
@@ -187,8 +187,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn given<'a>(argument: Option<&'a [u8]>, task: fn(&'a [u8]) -> Task<'a>) -> Task<'a> {
-    argument.filter(|argument| !argument.is_empty()).map_or(Task::None, task)
+fn given<'a>(argument: Option<&'a [u8]>, task: fn(&'a [u8]) -> Code<'a>) -> Code<'a> {
+    argument.filter(|argument| !argument.is_empty()).map_or(Code::None, task)
 }
 
 fn is_operand(argument: &[u8]) -> bool {
@@ -211,30 +211,30 @@ mod tests {
     }
 
     /// Checks the task of a command line that begins with the interpreter's name.
-    fn check(argv: &[&str], expected: Task<'_>) {
+    fn check(argv: &[&str], expected: Code<'_>) {
         assert_eq!(task(argv[0].as_bytes(), &of(argv)), expected, "{argv:?}");
     }
 
     fn script<'a>(line: &'a str, expected: &'a str) {
         let argv: Vec<&str> = line.split(' ').collect();
-        check(&argv, Task::Script(expected.as_bytes()));
+        check(&argv, Code::Script(expected.as_bytes()));
     }
 
     #[test]
     fn an_interpreters_task_is_found() {
         for (argv, expected) in [
-            (&["bash", "-e", "/job/run.sh", "x"][..], Task::Script(b"/job/run.sh")),
-            (&["sh", "-ex", "run.sh"], Task::Script(b"run.sh")),
-            (&["perl", "-ne", "print; next"], Task::Text(b"print; next")),
-            (&["python", "-u", "runner.py"], Task::Script(b"runner.py")),
-            (&["python", "-m", "pytest"], Task::Script(b"pytest")),
-            (&["sh", "-c", "sed x"], Task::Text(b"sed x")),
-            (&["sh", "-ec", "x"], Task::Text(b"x")),
-            (&["perl", "-e", "print 1;"], Task::Text(b"print 1;")),
-            (&["sh", "-c"], Task::None),
-            (&["sh", "-e"], Task::None),
-            (&["sh"], Task::None),
-            (&["sh", "-"], Task::None),
+            (&["bash", "-e", "/job/run.sh", "x"][..], Code::Script(b"/job/run.sh")),
+            (&["sh", "-ex", "run.sh"], Code::Script(b"run.sh")),
+            (&["perl", "-ne", "print; next"], Code::Text(b"print; next")),
+            (&["python", "-u", "runner.py"], Code::Script(b"runner.py")),
+            (&["python", "-m", "pytest"], Code::Script(b"pytest")),
+            (&["sh", "-c", "sed x"], Code::Text(b"sed x")),
+            (&["sh", "-ec", "x"], Code::Text(b"x")),
+            (&["perl", "-e", "print 1;"], Code::Text(b"print 1;")),
+            (&["sh", "-c"], Code::None),
+            (&["sh", "-e"], Code::None),
+            (&["sh"], Code::None),
+            (&["sh", "-"], Code::None),
         ] {
             check(argv, expected);
         }
@@ -288,7 +288,7 @@ mod tests {
         for line in
             ["java @/tmp/arguments Worker", "java -cp @path org.apache.Main", "java -version"]
         {
-            check(&line.split(' ').collect::<Vec<_>>(), Task::None);
+            check(&line.split(' ').collect::<Vec<_>>(), Code::None);
         }
     }
 
@@ -308,10 +308,10 @@ mod tests {
             &["lua", "-e", "echo 1"],
             &["Rscript", "--vanilla", "-e", "echo 1"],
         ] {
-            check(argv, Task::Text(b"echo 1"));
+            check(argv, Code::Text(b"echo 1"));
         }
-        check(&["sh", "-s", "argument"], Task::None);
-        check(&["python", "-", "argument"], Task::None);
+        check(&["sh", "-s", "argument"], Code::None);
+        check(&["python", "-", "argument"], Code::None);
     }
 
     #[test]
@@ -323,7 +323,7 @@ mod tests {
         script("mine --mode fast ./run.x", "./run.x");
         script("mine --fast run ./data", "./data");
         script("mine -Dname=value ./run.x", "./run.x");
-        check(&["mine", "-ne", "print; next"], Task::Text(b"print; next"));
+        check(&["mine", "-ne", "print; next"], Code::Text(b"print; next"));
         script("mine -e run.x", "run.x");
     }
 
@@ -353,7 +353,7 @@ mod tests {
         #[test]
         fn any_arguments_have_a_task(interpreter in interpreters(), argv in arguments()) {
             let argv = [interpreter.as_bytes(), b"\0", &argv].concat();
-            if let Task::Script(found) | Task::Text(found) = task(interpreter.as_bytes(), &argv) {
+            if let Code::Script(found) | Code::Text(found) = task(interpreter.as_bytes(), &argv) {
                 prop_assert!(!found.is_empty());
                 let at = found.as_ptr() as usize - argv.as_ptr() as usize;
                 prop_assert!(at > interpreter.len() && at + found.len() < argv.len());

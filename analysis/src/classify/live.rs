@@ -4,7 +4,7 @@ use proctrace_findings::Class;
 use proctrace_wire::Exec;
 
 use crate::classify::Program;
-use crate::classify::call::{Call, joined};
+use crate::classify::call::{Invocation, joined};
 use crate::classify::examine::{RuleNumber, arguments_hold, candidates};
 use crate::classify::rules::Rules;
 use crate::recording::fast::FastMap;
@@ -40,7 +40,7 @@ impl LiveClassifier {
     /// The program that an exec ran. `spawner` is the category and the name of the program that the
     /// forking process was running.
     pub fn classify(&mut self, exec: &Exec<'_>, spawner: Option<(&str, &str)>) -> Program {
-        let call = Call::of(exec, &self.rules.interpreters);
+        let call = Invocation::of(exec, &self.rules.interpreters);
         for (pack, applies) in self.rules.packs.iter().zip(&mut self.applies) {
             let selects = |patterns: &Vec<_>| {
                 patterns.iter().any(|p: &crate::classify::Pattern| p.matches(call.name))
@@ -72,7 +72,7 @@ impl LiveClassifier {
     }
 
     /// Finds the rules for a call, and leaves their key in `key`.
-    fn remember(&mut self, call: &Call<'_>) {
+    fn remember(&mut self, call: &Invocation<'_>) {
         self.key.clear();
         for part in [call.name, call.given, call.resolved, call.interpreter.unwrap_or(b"")] {
             self.key.extend_from_slice(part);

@@ -66,7 +66,7 @@ impl StartRun {
 }
 
 /// A quantity that is compared.
-struct Quantity {
+struct ComparedFigure {
     name: &'static str,
     column: &'static str,
     title: &'static str,
@@ -80,12 +80,12 @@ const fn quantity(
     title: &'static str,
     unit: Unit,
     of: fn(&StartRun) -> u64,
-) -> Quantity {
-    Quantity { name, column, title, unit, of }
+) -> ComparedFigure {
+    ComparedFigure { name, column, title, unit, of }
 }
 
 /// Quantities that are known per run.
-const QUANTITIES: [Quantity; 5] = [
+const QUANTITIES: [ComparedFigure; 5] = [
     quantity("wall time", "wall_ns", "wall", Unit::Nanoseconds, |run| run.wall_ns),
     quantity("CPU", "cpu_ns", "CPU", Unit::Nanoseconds, |run| run.cpu_ns),
     quantity("failed look-ups", "lookups_failed", "misses", Unit::Count, |run| run.lookups_failed),
@@ -94,7 +94,7 @@ const QUANTITIES: [Quantity; 5] = [
 ];
 
 /// Quantities that only the ticks of all runs together determine.
-const MODES: [Quantity; 2] = [
+const MODES: [ComparedFigure; 2] = [
     quantity("user CPU", "user_ns", "user", Unit::Nanoseconds, |run| run.user_ticks_ns),
     quantity("system CPU", "system_ns", "system", Unit::Nanoseconds, |run| run.system_ticks_ns),
 ];
@@ -117,7 +117,7 @@ pub fn environments(job: &[StartRun], clean: &[StartRun], tick_ns: u64) -> Vec<T
     tables
 }
 
-fn of_mode(mode: &Quantity, run: &StartRun, tick_ns: u64) -> Ticked {
+fn of_mode(mode: &ComparedFigure, run: &StartRun, tick_ns: u64) -> Ticked {
     let ticks = |ns: u64| ns as f64 / tick_ns.max(1) as f64;
     Ticked {
         cpu_ns: run.cpu_ns as f64,

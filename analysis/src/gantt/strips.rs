@@ -4,7 +4,7 @@ use proctrace_findings::{Mark, Series, Strip, Unit};
 
 use super::lanes::Lanes;
 use crate::recording::Recording;
-use crate::recording::bins::Quantity;
+use crate::recording::bins::BinSeries;
 
 /// The bins of the strips.
 pub(crate) struct Strips {
@@ -41,7 +41,7 @@ impl Strips {
 
     /// Every strip that is not empty.
     pub(crate) fn all(&self, recording: &Recording, lanes: &Lanes, cores: u32) -> Vec<Strip> {
-        let of = |quantity: Quantity| recording.bins.of(quantity);
+        let of = |quantity: BinSeries| recording.bins.of(quantity);
         let cores_mark = Mark {
             at: f64::from(cores),
             name: format!("{cores} {}", if cores == 1 { "core" } else { "cores" }),
@@ -66,7 +66,7 @@ impl Strips {
                 ..strip(
                     "CPU",
                     Unit::Cores,
-                    vec![busy("user", of(Quantity::User)), busy("system", of(Quantity::System))],
+                    vec![busy("user", of(BinSeries::User)), busy("system", of(BinSeries::System))],
                 )
             },
             Strip {
@@ -78,8 +78,8 @@ impl Strips {
                 "Tasks",
                 Unit::Count,
                 vec![
-                    self.mean("running or runnable", recording, Quantity::Running),
-                    self.mean("uninterruptible", recording, Quantity::Uninterruptible),
+                    self.mean("running or runnable", recording, BinSeries::Running),
+                    self.mean("uninterruptible", recording, BinSeries::Uninterruptible),
                 ],
             ),
             Strip {
@@ -90,16 +90,16 @@ impl Strips {
                 "Switches",
                 Unit::PerSecond,
                 vec![
-                    rate("voluntary", of(Quantity::SwitchesVoluntary)),
-                    rate("involuntary", of(Quantity::SwitchesInvoluntary)),
+                    rate("voluntary", of(BinSeries::SwitchesVoluntary)),
+                    rate("involuntary", of(BinSeries::SwitchesInvoluntary)),
                 ],
             ),
             strip(
                 "Storage per second",
                 Unit::Bytes,
                 vec![
-                    rate("read", of(Quantity::ReadBytes)),
-                    rate("written", of(Quantity::WriteBytes)),
+                    rate("read", of(BinSeries::ReadBytes)),
+                    rate("written", of(BinSeries::WriteBytes)),
                 ],
             ),
         ];
@@ -116,7 +116,7 @@ impl Strips {
     }
 
     /// A series of events per second.
-    pub(crate) fn rate(&self, name: &str, recording: &Recording, quantity: Quantity) -> Series {
+    pub(crate) fn rate(&self, name: &str, recording: &Recording, quantity: BinSeries) -> Series {
         series(name, self.per_second(recording.bins.of(quantity)))
     }
 
@@ -136,7 +136,7 @@ impl Strips {
     }
 
     /// Means over the known bins; a gap before the first of them.
-    pub(crate) fn mean(&self, name: &str, recording: &Recording, quantity: Quantity) -> Series {
+    pub(crate) fn mean(&self, name: &str, recording: &Recording, quantity: BinSeries) -> Series {
         let values = recording.bins.of(quantity);
         let known_from = recording.bins.known_from(quantity);
         let mean = |range: &std::ops::Range<usize>| {

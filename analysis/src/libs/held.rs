@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use proctrace_libsearch::{Elf, Files, Found, Linker, Tokens, has_origin, own_directories};
 
-use crate::libs::places::{Directory, Place, Places, architecture};
+use crate::libs::places::{Directory, EntryState, Places, architecture};
 
 /// Why a directory stays in LD_LIBRARY_PATH, for users.
 pub(crate) type Why = &'static str;
@@ -35,7 +35,7 @@ impl<'p> List<'p> {
         let mut list = Self { directories: Vec::new(), holders: BTreeMap::new() };
         let mut seen: HashSet<&[u8]> = HashSet::new();
         for entry in entries.iter().map(|entry| plain(entry)).filter(|entry| seen.insert(entry)) {
-            let Some(Place::Directory(directory)) = places.get(entry) else { continue };
+            let Some(EntryState::Directory(directory)) = places.get(entry) else { continue };
             list.directories.push(directory);
             let names: BTreeSet<&Vec<u8>> =
                 directory.files.keys().chain(directory.variants.keys()).collect();

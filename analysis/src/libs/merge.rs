@@ -9,7 +9,7 @@ use proctrace_libsearch::{Cause, Files, Found, Identity};
 use crate::libs::candidates::{Candidates, Same};
 use crate::libs::farm::{Farm, FarmPlan, Kept, gone};
 use crate::libs::held::{Held, List, Relative, Why, held, plain, staying};
-use crate::libs::places::{Place, Places};
+use crate::libs::places::{EntryState, Places};
 use crate::libs::uses::{Listed, Uses, found};
 
 /// Maximum number of different lists that are merged, the most common ones.
@@ -96,7 +96,7 @@ fn sorted_out(
     let mut seen: HashSet<&[u8]> = HashSet::new();
     for entry in lists.iter().flatten().filter(|entry| seen.insert(entry)) {
         let why = why_unread(entry).or_else(|| match places.get(plain(entry)) {
-            Some(Place::Unknown(why)) => Some(*why),
+            Some(EntryState::Unknown(why)) => Some(*why),
             _ => staying.get(plain(entry)).copied(),
         });
         match why {

@@ -33,10 +33,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proctrace_findings::{Libs, NotModelled};
-use proctrace_libsearch::{Cache, Call, Files, Linker};
+use proctrace_libsearch::{Cache, Files, Linker, LinkerCall};
 use proctrace_lineage::{Living, Process};
 use proctrace_replay::{Assembler, Body, Environment, Event, Exec, Miss, MountTable, Replay};
-use proctrace_wire::{Call as SystemCall, Family, mark_of_path};
+use proctrace_wire::{Call, Family, mark_of_path};
 
 pub use crate::libs::candidates::{Candidate, Conflict, Link};
 pub use crate::libs::farm::{FarmPlan, Kept};
@@ -237,10 +237,10 @@ impl Walk<'_> {
             Some((last, process)) => (last, &mut process.more),
             None => (&mut self.nobody.0, &mut self.nobody.1),
         };
-        let call = SystemCall::from_number(miss.record.call);
+        let call = Call::from_number(miss.record.call);
         let key = match Family::of(call) {
-            Some(Family::Open) => Some(Call::Open),
-            Some(Family::Stat) => Some(Call::Stat),
+            Some(Family::Open) => Some(LinkerCall::Open),
+            Some(Family::Stat) => Some(LinkerCall::Stat),
             _ => None,
         };
         let expected = process.start.as_ref().zip(key).and_then(|(start, key)| {
@@ -331,7 +331,7 @@ impl Walk<'_> {
             for probe in &start.search.probes {
                 let list = start.library_path.as_deref();
                 let cause = self.causes.of_linker(&probe.cause, list, seen);
-                self.causes.probe(cause, times, probe.found && probe.call == Call::Open);
+                self.causes.probe(cause, times, probe.found && probe.call == LinkerCall::Open);
             }
         }
         let reasons = self.not_modelled.into_iter();

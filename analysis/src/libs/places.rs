@@ -39,7 +39,7 @@ pub(crate) fn architecture(file: &Found) -> Option<Architecture> {
 
 /// What is at an entry of a list.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum EntryState {
     /// Nothing: the linker ignores it.
     Absent,
     /// Something that is not known, and why.
@@ -53,7 +53,7 @@ pub(crate) struct Places<'a> {
     linker: &'a Linker,
     /// Names that programs ask for.
     asked: HashSet<Vec<u8>>,
-    known: BTreeMap<Vec<u8>, Place>,
+    known: BTreeMap<Vec<u8>, EntryState>,
     left: usize,
 }
 
@@ -72,16 +72,16 @@ impl<'a> Places<'a> {
     }
 
     /// What is at a path that was read.
-    pub(crate) fn get(&self, path: &[u8]) -> Option<&Place> {
+    pub(crate) fn get(&self, path: &[u8]) -> Option<&EntryState> {
         self.known.get(path)
     }
 
-    fn place(&mut self, path: &[u8]) -> Place {
+    fn place(&mut self, path: &[u8]) -> EntryState {
         if self.files.at(path) != Found::Directory {
-            return Place::Absent;
+            return EntryState::Absent;
         }
         let (Some(names), Some(real)) = (self.files.names(path), self.files.real(path)) else {
-            return Place::Unknown(GONE);
+            return EntryState::Unknown(GONE);
         };
         let mut directory = Directory {
             path: path.to_vec(),
@@ -93,7 +93,7 @@ impl<'a> Places<'a> {
             if !self.is_wanted(&name) {
                 continue;
             }
-            let Some(left) = self.left.checked_sub(1) else { return Place::Unknown(TOO_MANY) };
+            let Some(left) = self.left.checked_sub(1) else { return EntryState::Unknown(TOO_MANY) };
             self.left = left;
             match self.files.at(&[path, b"/", &name].concat()) {
                 // To the linker a link that leads nowhere is not there.
@@ -105,7 +105,7 @@ impl<'a> Places<'a> {
                 found => drop(directory.files.insert(name, found)),
             }
         }
-        Place::Directory(directory)
+        EntryState::Directory(directory)
     }
 
     /// The files in sub-directories: those for the CPU of this machine, and for others.

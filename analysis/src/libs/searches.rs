@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{LibrarySearch, ProgramSearch};
-use proctrace_libsearch::Call;
+use proctrace_libsearch::LinkerCall;
 use proctrace_wire::escape::to_text;
 
 use crate::libs::starts::Starts;
@@ -29,7 +29,7 @@ pub(crate) fn libraries(starts: &Starts<'_>) -> Vec<LibrarySearch> {
             if !probe.found {
                 misses[probe.library] += 1;
                 library.misses += times;
-            } else if probe.call == Call::Open {
+            } else if probe.call == LinkerCall::Open {
                 library.found += times;
                 library.path.get_or_insert_with(|| probe.path.clone());
             }

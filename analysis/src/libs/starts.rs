@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use proctrace_libsearch::{
-    Cache, Call, Cause, Files, Linker, Program, Search, Unmodelled, search_later, search_on,
+    Cache, Cause, Files, Linker, LinkerCall, Program, Search, Unmodelled, search_later, search_on,
 };
 use proctrace_replay::Exec;
 use proctrace_wire::layout::{EXEC_ENV_CUT, EXEC_PATH_CUT, EXEC_SECURE, EXEC_WITHHELD};
@@ -67,7 +67,7 @@ pub(crate) struct Start {
     pub(crate) search: Search,
     pub(crate) misses: Vec<ExpectedMiss>,
     /// Where a look-up is in `misses`.
-    pub(crate) index: HashMap<(Call, Vec<u8>), usize>,
+    pub(crate) index: HashMap<(LinkerCall, Vec<u8>), usize>,
 }
 
 /// Why a start is not modelled, for users.

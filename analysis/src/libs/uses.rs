@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use proctrace_libsearch::{Call, Cause, Search, is_library};
+use proctrace_libsearch::{Cause, LinkerCall, Search, is_library};
 
 use crate::libs::System;
 use crate::libs::starts::{Kind, Start, Starts, searched, searched_later};
@@ -79,7 +79,7 @@ pub(crate) struct Use<'a> {
 
 /// All libraries that a search finds.
 pub(crate) fn found(search: &Search) -> impl Iterator<Item = Finding<'_>> {
-    let hits = search.probes.iter().filter(|probe| probe.found && probe.call == Call::Open);
+    let hits = search.probes.iter().filter(|probe| probe.found && probe.call == LinkerCall::Open);
     hits.map(|probe| Finding {
         name: &search.libraries[probe.library],
         path: &probe.path,

@@ -329,7 +329,7 @@ fn number(index: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use crate::recording::bins::Quantity;
+    use crate::recording::bins::BinSeries;
     use crate::testing::{BEGIN_NS, MS, S, Scene};
 
     #[test]
@@ -348,7 +348,7 @@ mod tests {
         // The command and the fork.
         let born: f64 =
             recording.bins.categories.iter().map(|one| one.processes.iter().sum::<f64>()).sum();
-        assert_eq!((born, recording.bins.of(Quantity::Execs).iter().sum::<f64>()), (2.0, 0.0));
+        assert_eq!((born, recording.bins.of(BinSeries::Execs).iter().sum::<f64>()), (2.0, 0.0));
     }
 
     /// A process is found whose parent has the pid of one that has ended: that one is another.

@@ -13,7 +13,7 @@ use proctrace_wire::{Call, Family, mark_of_path};
 
 use super::Loader;
 use crate::load::starts::{Missed, Start, StartFinder};
-use crate::recording::bins::{Bins, Quantity};
+use crate::recording::bins::{BinSeries, Bins};
 use crate::recording::counts::Counts;
 use crate::recording::fast::FastMap;
 use crate::recording::last::{LastMisses, is_telling};
@@ -29,7 +29,7 @@ const OPEN: u8 = 0;
 /// The keys under which a look-up is counted. They are resolved once per full record: nearly all
 /// other look-ups repeat one of these.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct LookupKeys {
     /// What it is instead of a failed look-up.
     is: Is,
     /// Position in `Family::ALL`; beyond it for calls of no family.
@@ -54,7 +54,7 @@ enum Is {
     Mark,
 }
 
-impl Place {
+impl LookupKeys {
     fn of_no_failure(is: Is, family: u8, sought: Sought) -> Self {
         let (path, kind, directory) = (u32::MAX, u32::MAX, u32::MAX);
         Self { is, family, path, kind, sought, directory, tells: false }
@@ -71,17 +71,17 @@ struct Places {
 }
 
 impl Places {
-    fn of(&mut self, miss: &MissFixed, path: &[u8]) -> Place {
+    fn of(&mut self, miss: &MissFixed, path: &[u8]) -> LookupKeys {
         let known = Family::of(Call::from_number(miss.call));
         let family = Family::ALL.iter().position(|family| Some(*family) == known);
         let family = family.and_then(|family| u8::try_from(family).ok()).unwrap_or(u8::MAX);
         let sought = Sought::of(known, path);
         if found_no_link(miss) {
-            return Place::of_no_failure(Is::NoLink, family, sought);
+            return LookupKeys::of_no_failure(Is::NoLink, family, sought);
         }
         let unread = miss.bits & MISS_PATH_FAULT != 0;
         if !unread && mark_of_path(path).is_some() {
-            return Place::of_no_failure(Is::Mark, family, sought);
+            return LookupKeys::of_no_failure(Is::Mark, family, sought);
         }
         let name: &[u8] = if unread { b"?" } else { directory(path) };
         let number = match self.numbers.get(name) {
@@ -94,7 +94,7 @@ impl Places {
             }
         };
         let kind = MissKind { directory: number, errno: miss.error, family };
-        Place {
+        LookupKeys {
             is: Is::Failed,
             family,
             path: self.paths.number_of(if unread { b"?" } else { path }, miss.error, family),
@@ -136,7 +136,7 @@ impl Who {
         let Self { process_of_task, mut finder, mut bins } = self;
         let places = RefCell::new(Places::default());
         let (mut counts, mut marks) = (Counts::default(), Marks::default());
-        let mut events = bins.events(Quantity::LookupsFailed);
+        let mut events = bins.events(BinSeries::LookupsFailed);
         // A task usually makes many look-ups in a row.
         let mut last = (0, None);
         let mut times = LookupTimes::default();
@@ -178,7 +178,7 @@ impl Who {
                     counts.orphans += 1;
                     return;
                 };
-                let Place { sought, directory, .. } = place;
+                let LookupKeys { sought, directory, .. } = place;
                 let missed = Missed { time_ns: head.time_ns, sought, path: lookup.path, directory };
                 finder.add(process, missed, &places.directories);
                 if place.tells {
@@ -250,7 +250,7 @@ impl Loader<'_> {
         self.made.marks.append(marks);
         self.made.counts.by_family = counts.by_family;
         self.made.counts.orphans += counts.orphans;
-        self.made.bins.take_values(Quantity::LookupsFailed, &mut bins);
+        self.made.bins.take_values(BinSeries::LookupsFailed, &mut bins);
         self.made.undecodable += undecodable;
         (self.made.starts, self.made.directories) = (starts, directories);
         (self.made.misses, self.made.missed_paths) = (misses, missed_paths);

@@ -11,7 +11,7 @@ use proctrace_wire::{Record, Stream};
 
 use super::Loader;
 use crate::recording::Recording;
-use crate::recording::bins::{Bins, Point, Quantity};
+use crate::recording::bins::{BinSeries, Bins, Point};
 use crate::recording::fast::Bits;
 use crate::recording::process::{MemoryReading, Task};
 use crate::recording::split::{Growth, Pools, Split, Stretches, Ticks, divide};
@@ -46,13 +46,13 @@ impl Loader<'_> {
             self.interval_ns,
             self.categories.len(),
         );
-        let mut forks = bins.events(Quantity::Forks);
+        let mut forks = bins.events(BinSeries::Forks);
         let forked = self.made.tasks.iter().filter(|task| task.forked);
         forked.for_each(|task| forks.add(task.born_ns));
-        let mut execs = bins.events(Quantity::Execs);
+        let mut execs = bins.events(BinSeries::Execs);
         let here = self.made.runs.iter().filter(|run| run.happened_here);
         here.for_each(|run| execs.add(run.time_ns));
-        let mut exits = bins.events(Quantity::Exits);
+        let mut exits = bins.events(BinSeries::Exits);
         self.made.tasks.iter().filter_map(Task::ended_ns).for_each(|ended_ns| exits.add(ended_ns));
         for process in self.made.processes.iter().filter(|process| !process.was_there()) {
             bins.add_process(self.made.category_of[process.program()], process.born_ns);

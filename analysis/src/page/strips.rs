@@ -7,7 +7,7 @@ use crate::gantt::lanes::Lanes;
 use crate::gantt::strips::Strips;
 use crate::overview::passes::passes;
 use crate::recording::Recording;
-use crate::recording::bins::Quantity as Binned;
+use crate::recording::bins::BinSeries;
 use crate::recording::knowledge::WHO;
 
 /// Maximum number of bins: enough to zoom in a little.
@@ -31,9 +31,9 @@ pub(super) fn strips(
     all.push(strip(
         "Tasks alive",
         Unit::Count,
-        vec![bins.mean("processes and threads", recording, Binned::Live)],
+        vec![bins.mean("processes and threads", recording, BinSeries::Live)],
     ));
-    let failed = bins.rate("failed", recording, Binned::LookupsFailed);
+    let failed = bins.rate("failed", recording, BinSeries::LookupsFailed);
     all.push(strip("Failed look-ups", Unit::PerSecond, vec![failed]));
     all.push(strip("Memory", Unit::Bytes, vec![memory(recording, &bins.edges_ns)]));
     let shown = |(title, needs): &(&str, &[Quantity])| {

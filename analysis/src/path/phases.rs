@@ -3,7 +3,7 @@
 use super::Doing;
 use super::steps::Step;
 use crate::recording::Recording;
-use crate::recording::bins::{Bins, Quantity};
+use crate::recording::bins::{BinSeries, Bins};
 use crate::recording::fast::{Bits, counters};
 use crate::recording::process::Process;
 
@@ -120,7 +120,7 @@ struct CpuTime<'a> {
 
 impl<'a> CpuTime<'a> {
     fn of(bins: &'a Bins, end_ns: u64) -> Self {
-        let each = bins.of(Quantity::User).iter().zip(bins.of(Quantity::System));
+        let each = bins.of(BinSeries::User).iter().zip(bins.of(BinSeries::System));
         let sums = each.scan(0.0, |sum, (user, system)| {
             *sum += user + system;
             Some(*sum)

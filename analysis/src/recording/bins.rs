@@ -16,7 +16,7 @@ const BINS_MAX: u64 = 20_000;
 /// A quantity with one value per bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
-pub(crate) enum Quantity {
+pub(crate) enum BinSeries {
     /// CPU time in user mode, in nanoseconds: estimated from pooled ticks, see `split`.
     User,
     /// CPU time in the kernel, in nanoseconds: estimated in the same way.
@@ -52,21 +52,21 @@ pub(crate) enum Quantity {
     Live,
 }
 
-impl Quantity {
+impl BinSeries {
     const COUNT: usize = Self::Live as usize + 1;
 }
 
 /// The task counters whose increase is spread over time, in the order of the quantities.
-const COUNTERS: [Quantity; 9] = [
-    Quantity::SwitchesVoluntary,
-    Quantity::SwitchesInvoluntary,
-    Quantity::ReadBytes,
-    Quantity::WriteBytes,
-    Quantity::CallReadBytes,
-    Quantity::CallWriteBytes,
-    Quantity::FaultsMinor,
-    Quantity::FaultsMajor,
-    Quantity::RunDelay,
+const COUNTERS: [BinSeries; 9] = [
+    BinSeries::SwitchesVoluntary,
+    BinSeries::SwitchesInvoluntary,
+    BinSeries::ReadBytes,
+    BinSeries::WriteBytes,
+    BinSeries::CallReadBytes,
+    BinSeries::CallWriteBytes,
+    BinSeries::FaultsMinor,
+    BinSeries::FaultsMajor,
+    BinSeries::RunDelay,
 ];
 
 /// The time series: one value per bin and quantity.
@@ -186,7 +186,7 @@ impl Bins {
             start_ns,
             width_ns,
             len,
-            values: vec![zeros; Quantity::COUNT],
+            values: vec![zeros; BinSeries::COUNT],
             categories: vec![category; categories],
             ticks: vec![0; len],
         }
@@ -199,9 +199,9 @@ impl Bins {
     /// The first bin in which a quantity is known: for quantities that only ticks record, the bin
     /// of the first tick, or the number of bins if there is none. Values in earlier bins are
     /// meaningless.
-    pub(crate) fn known_from(&self, quantity: Quantity) -> usize {
+    pub(crate) fn known_from(&self, quantity: BinSeries) -> usize {
         match quantity {
-            Quantity::Running | Quantity::Sleeping | Quantity::Uninterruptible => {
+            BinSeries::Running | BinSeries::Sleeping | BinSeries::Uninterruptible => {
                 self.ticks.iter().position(|ticks| *ticks > 0).unwrap_or(self.len)
             }
             _ => 0,
@@ -209,7 +209,7 @@ impl Bins {
     }
 
     /// The values of a quantity, one per bin.
-    pub(crate) fn of(&self, quantity: Quantity) -> &[f64] {
+    pub(crate) fn of(&self, quantity: BinSeries) -> &[f64] {
         self.values.get(quantity as usize).map_or(&[], Vec::as_slice)
     }
 
@@ -235,8 +235,8 @@ impl Bins {
                     self.values[quantity as usize][bin] += grown * share;
                 }
             }
-            self.values[Quantity::ToldUser as usize][bin] += told.user_ns as f64 * share;
-            self.values[Quantity::ToldSystem as usize][bin] += told.system_ns as f64 * share;
+            self.values[BinSeries::ToldUser as usize][bin] += told.user_ns as f64 * share;
+            self.values[BinSeries::ToldSystem as usize][bin] += told.system_ns as f64 * share;
             each(bin, run_ns * share);
         }
         to
@@ -247,8 +247,8 @@ impl Bins {
         let system_ns = growth.run_ns as f64 * system_share;
         let user_ns = growth.run_ns as f64 - system_ns;
         for (bin, share) in self.shares(growth.from_ns, growth.to_ns) {
-            self.values[Quantity::User as usize][bin] += user_ns * share;
-            self.values[Quantity::System as usize][bin] += system_ns * share;
+            self.values[BinSeries::User as usize][bin] += user_ns * share;
+            self.values[BinSeries::System as usize][bin] += system_ns * share;
             if let Some(category) = self.categories.get_mut(category) {
                 category.user_ns[bin] += user_ns * share;
                 category.system_ns[bin] += system_ns * share;
@@ -259,10 +259,10 @@ impl Bins {
     /// Called after the last addition: shifts user and system time so that their sums match the
     /// estimate for the whole tree.
     pub(crate) fn balance(&mut self, balance: Balance) {
-        let (user, system) = (Quantity::User as usize, Quantity::System as usize);
+        let (user, system) = (BinSeries::User as usize, BinSeries::System as usize);
         let [user, system] = [user, system].map(|at| std::mem::take(&mut self.values[at]));
         let (user, system) = balanced(balance, user, system);
-        (self.values[Quantity::User as usize], self.values[Quantity::System as usize]) =
+        (self.values[BinSeries::User as usize], self.values[BinSeries::System as usize]) =
             (user, system);
         for category in &mut self.categories {
             (category.user_ns, category.system_ns) = balanced(
@@ -274,7 +274,7 @@ impl Bins {
     }
 
     /// Counts events of one kind, most of which arrive in time order.
-    pub(crate) fn events(&mut self, quantity: Quantity) -> BinEvents<'_> {
+    pub(crate) fn events(&mut self, quantity: BinSeries) -> BinEvents<'_> {
         let (start_ns, width_ns, len) = (self.start_ns, self.width_ns, self.len);
         let values = &mut self.values[quantity as usize];
         BinEvents { values, start_ns, width_ns, len, bin: 0, from_ns: 1, to_ns: 0 }
@@ -282,7 +282,7 @@ impl Bins {
 
     /// Moves in the values of a quantity that were accumulated in another set of bins of the same
     /// times.
-    pub(crate) fn take_values(&mut self, quantity: Quantity, other: &mut Self) {
+    pub(crate) fn take_values(&mut self, quantity: BinSeries, other: &mut Self) {
         if self.len == other.len {
             let at = quantity as usize;
             self.values[at] = std::mem::take(&mut other.values[at]);
@@ -301,16 +301,16 @@ impl Bins {
     pub(crate) fn add_life(&mut self, from_ns: u64, to_ns: u64) {
         let length = to_ns.saturating_sub(from_ns) as f64 / self.width_ns as f64;
         for (bin, share) in self.shares(from_ns, to_ns) {
-            self.values[Quantity::Live as usize][bin] += length * share;
+            self.values[BinSeries::Live as usize][bin] += length * share;
         }
     }
 
     pub(crate) fn add_tick(&mut self, tick: &Tick) {
         let bin = self.bin_of(tick.head.time_ns);
         for (quantity, tasks) in [
-            (Quantity::Running, tick.running),
-            (Quantity::Sleeping, tick.sleeping),
-            (Quantity::Uninterruptible, tick.uninterruptible),
+            (BinSeries::Running, tick.running),
+            (BinSeries::Sleeping, tick.sleeping),
+            (BinSeries::Uninterruptible, tick.uninterruptible),
         ] {
             self.values[quantity as usize][bin] += f64::from(tasks);
         }
@@ -319,7 +319,7 @@ impl Bins {
 
     /// Called after the last tick: turns sums into means and fills gaps with the last known value.
     pub(crate) fn finish_ticks(&mut self) {
-        for quantity in [Quantity::Running, Quantity::Sleeping, Quantity::Uninterruptible] {
+        for quantity in [BinSeries::Running, BinSeries::Sleeping, BinSeries::Uninterruptible] {
             let mut known = 0.0;
             for (value, ticks) in self.values[quantity as usize].iter_mut().zip(&self.ticks) {
                 if *ticks > 0 {
@@ -412,10 +412,10 @@ mod tests {
         let mut told = Vec::new();
         let to = bins.add_growth(&born, to, |bin, ns| told.push((bin, ns)));
         bins.add_divided(&to.growth_since(&born), 0.25, 0);
-        assert_eq!(bins.of(Quantity::User), [37.5, 75.0, 75.0, 37.5]);
-        assert_eq!(bins.of(Quantity::System), [12.5, 25.0, 25.0, 12.5]);
-        assert_eq!(bins.of(Quantity::SwitchesVoluntary), [5.0, 10.0, 10.0, 5.0]);
-        assert_eq!(bins.categories[0].user_ns, bins.of(Quantity::User));
+        assert_eq!(bins.of(BinSeries::User), [37.5, 75.0, 75.0, 37.5]);
+        assert_eq!(bins.of(BinSeries::System), [12.5, 25.0, 25.0, 12.5]);
+        assert_eq!(bins.of(BinSeries::SwitchesVoluntary), [5.0, 10.0, 10.0, 5.0]);
+        assert_eq!(bins.categories[0].user_ns, bins.of(BinSeries::User));
         assert_eq!(told, [(0, 50.0), (1, 100.0), (2, 100.0), (3, 50.0)]);
     }
 
@@ -424,7 +424,7 @@ mod tests {
         let mut bins = Bins::new(0, 40 * MS, 10 * MS, 0);
         bins.add_life(5 * MS, 25 * MS);
         bins.add_life(12 * MS, 14 * MS);
-        let live = bins.of(Quantity::Live);
+        let live = bins.of(BinSeries::Live);
         for (found, expected) in live.iter().zip([0.5, 1.2, 0.5, 0.0]) {
             assert!((found - expected).abs() < 1e-9, "{live:?}");
         }
@@ -440,10 +440,10 @@ mod tests {
             bins.add_tick(&tick);
         }
         bins.finish_ticks();
-        assert_eq!(bins.of(Quantity::Running)[1..], [4.0, 4.0, 1.0]);
-        assert_eq!(bins.known_from(Quantity::Running), 1);
-        assert_eq!(bins.known_from(Quantity::User), 0);
-        assert_eq!(Bins::new(0, 40 * MS, 10 * MS, 0).known_from(Quantity::Running), 4);
+        assert_eq!(bins.of(BinSeries::Running)[1..], [4.0, 4.0, 1.0]);
+        assert_eq!(bins.known_from(BinSeries::Running), 1);
+        assert_eq!(bins.known_from(BinSeries::User), 0);
+        assert_eq!(Bins::new(0, 40 * MS, 10 * MS, 0).known_from(BinSeries::Running), 4);
     }
 
     #[test]
@@ -481,7 +481,7 @@ mod tests {
                 point = to;
             }
             let of = |quantity| bins.of(quantity).iter().sum::<f64>();
-            let total = of(Quantity::User) + of(Quantity::System);
+            let total = of(BinSeries::User) + of(BinSeries::System);
             let expected = (user * (times.len() as u64 - 1)) as f64;
             prop_assert!((total - expected).abs() <= expected * 1e-9 + 1e-6, "{total} {expected}");
         }

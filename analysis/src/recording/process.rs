@@ -195,9 +195,9 @@ pub(crate) struct Waits {
 
 /// An optional index in four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place(u32);
+struct SmallIndex(u32);
 
-impl Place {
+impl SmallIndex {
     const NONE: Self = Self(u32::MAX);
 
     fn of(index: Option<usize>) -> Self {
@@ -215,7 +215,7 @@ impl Place {
     }
 }
 
-impl From<Option<u32>> for Place {
+impl From<Option<u32>> for SmallIndex {
     fn from(number: Option<u32>) -> Self {
         number.map_or(Self::NONE, Self)
     }
@@ -245,17 +245,17 @@ pub struct Process {
     pub serial: u32,
     /// Its pid.
     pub pid: i32,
-    parent: Place,
-    reaper: Place,
-    spawned_by: Place,
-    spawned_in: Place,
-    forked_by_thread: Place,
-    run: Place,
+    parent: SmallIndex,
+    reaper: SmallIndex,
+    spawned_by: SmallIndex,
+    spawned_in: SmallIndex,
+    forked_by_thread: SmallIndex,
+    run: SmallIndex,
     program: u32,
     /// Successful execs.
     pub execs: u32,
-    first_task: Place,
-    second_task: Place,
+    first_task: SmallIndex,
+    second_task: SmallIndex,
     maxrss_pages: u32,
     /// Time at which it began to be followed: at its birth, unless it [was there
     /// before](Self::was_there).
@@ -285,16 +285,16 @@ impl Process {
         Self {
             serial,
             pid,
-            parent: Place::of(parent),
-            reaper: Place::NONE,
-            spawned_by: Place::NONE,
-            spawned_in: Place::NONE,
-            forked_by_thread: Place::NONE,
-            run: Place::NONE,
+            parent: SmallIndex::of(parent),
+            reaper: SmallIndex::NONE,
+            spawned_by: SmallIndex::NONE,
+            spawned_in: SmallIndex::NONE,
+            forked_by_thread: SmallIndex::NONE,
+            run: SmallIndex::NONE,
             program: u32::try_from(program).unwrap_or(u32::MAX),
             execs: 0,
-            first_task: Place::NONE,
-            second_task: Place::NONE,
+            first_task: SmallIndex::NONE,
+            second_task: SmallIndex::NONE,
             maxrss_pages: 0,
             born_ns,
             ended_ns: u64::MAX,
@@ -327,7 +327,7 @@ impl Process {
     }
 
     pub(crate) fn set_reaper(&mut self, reaper: Option<usize>) {
-        self.reaper = Place::of(reaper);
+        self.reaper = SmallIndex::of(reaper);
     }
 
     /// The program that the forker was running at the time.
@@ -337,7 +337,7 @@ impl Process {
     }
 
     pub(crate) fn set_spawned_by(&mut self, program: Option<usize>) {
-        self.spawned_by = Place::of(program);
+        self.spawned_by = SmallIndex::of(program);
     }
 
     /// The program run of the forker at the time, as an index into the recording's runs.
@@ -433,13 +433,13 @@ impl Process {
         let waited_ns = exit.waited_utime_ns.saturating_add(exit.waited_stime_ns);
         self.change_waits(|waits| waits.waited_ns = waited_ns);
         self.set_maxrss_pages(exit.maxrss_pages);
-        self.reaper = Place(exit.parent_tgid.cast_unsigned());
+        self.reaper = SmallIndex(exit.parent_tgid.cast_unsigned());
     }
 
     /// Removes and returns the pid that its parent had when it ended; it is stored in the reaper
     /// field until the reaper has been found by it.
     pub(crate) fn take_parent_pid(&mut self) -> Option<i32> {
-        std::mem::replace(&mut self.reaper, Place::NONE).number().map(u32::cast_signed)
+        std::mem::replace(&mut self.reaper, SmallIndex::NONE).number().map(u32::cast_signed)
     }
 
     /// Peak RSS of the program it ran last, in pages of the recorded machine; at most 2^32 - 1.
@@ -460,10 +460,10 @@ impl Process {
     }
 
     pub(crate) fn add_task(&mut self, task: usize) {
-        if self.first_task == Place::NONE {
-            self.first_task = Place::of(Some(task));
-        } else if self.second_task == Place::NONE {
-            self.second_task = Place::of(Some(task));
+        if self.first_task == SmallIndex::NONE {
+            self.first_task = SmallIndex::of(Some(task));
+        } else if self.second_task == SmallIndex::NONE {
+            self.second_task = SmallIndex::of(Some(task));
         } else if let Ok(task) = u32::try_from(task) {
             self.rare.get_or_insert_default().threads.push(task);
         }
@@ -476,7 +476,7 @@ impl Process {
     }
 
     pub(crate) fn set_forked_by_thread(&mut self, task: Option<usize>) {
-        self.forked_by_thread = Place::of(task);
+        self.forked_by_thread = SmallIndex::of(task);
     }
 
     /// CPU time used before it was followed, and that of children it waited for; zero for most.

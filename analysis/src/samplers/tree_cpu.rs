@@ -2,7 +2,7 @@
 
 use crate::books::waits::Accounting;
 use crate::recording::Recording;
-use crate::recording::bins::Quantity;
+use crate::recording::bins::BinSeries;
 use crate::samplers::cpu::Cpu;
 
 /// The cumulative CPU time of the tree.
@@ -72,7 +72,7 @@ impl TreeCpu {
         Self {
             start_ns: bins.start_ns,
             width_ns: bins.width_ns.max(1),
-            all: cumulated(bins.of(Quantity::ToldUser), bins.of(Quantity::ToldSystem)),
+            all: cumulated(bins.of(BinSeries::ToldUser), bins.of(BinSeries::ToldSystem)),
             outside: cumulated(&watch.outside.0, &watch.outside.1),
             hidden: cumulated(&watch.hidden.0, &watch.hidden.1),
             shown: watch

@@ -8,7 +8,7 @@ use crate::analysis::Analysis;
 use crate::error::AnalysisError;
 use crate::options::Content;
 use crate::recording::Recording;
-use crate::recording::bins::{Bins, Quantity};
+use crate::recording::bins::{BinSeries, Bins};
 use crate::recording::knowledge::series_needs;
 use proctrace_stats::{LAGS, autocorrelation, best_lag, effective_n, interval, pearson, ranks};
 
@@ -74,25 +74,25 @@ impl SeriesSet {
 fn series(bins: &Bins) -> Vec<(&'static str, Vec<f64>, usize)> {
     let of = |name, quantity| (name, bins.of(quantity).to_vec(), bins.known_from(quantity));
     let switches = bins
-        .of(Quantity::SwitchesVoluntary)
+        .of(BinSeries::SwitchesVoluntary)
         .iter()
-        .zip(bins.of(Quantity::SwitchesInvoluntary))
+        .zip(bins.of(BinSeries::SwitchesInvoluntary))
         .map(|(voluntary, involuntary)| voluntary + involuntary)
         .collect();
     vec![
-        of("system CPU", Quantity::System),
-        of("user CPU", Quantity::User),
-        of("forks", Quantity::Forks),
+        of("system CPU", BinSeries::System),
+        of("user CPU", BinSeries::User),
+        of("forks", BinSeries::Forks),
         ("switches", switches, 0),
-        of("running", Quantity::Running),
-        of("read", Quantity::ReadBytes),
-        of("write", Quantity::WriteBytes),
-        of("execs", Quantity::Execs),
-        of("exits", Quantity::Exits),
-        of("voluntary", Quantity::SwitchesVoluntary),
-        of("involuntary", Quantity::SwitchesInvoluntary),
-        of("live tasks", Quantity::Live),
-        of("look-ups", Quantity::LookupsFailed),
+        of("running", BinSeries::Running),
+        of("read", BinSeries::ReadBytes),
+        of("write", BinSeries::WriteBytes),
+        of("execs", BinSeries::Execs),
+        of("exits", BinSeries::Exits),
+        of("voluntary", BinSeries::SwitchesVoluntary),
+        of("involuntary", BinSeries::SwitchesInvoluntary),
+        of("live tasks", BinSeries::Live),
+        of("look-ups", BinSeries::LookupsFailed),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! The bins of the command's wall time: the CPU time used in each, and the demand for CPUs.
 
 use crate::recording::Recording;
-use crate::recording::bins::Quantity;
+use crate::recording::bins::BinSeries;
 
 /// A bin exceeds a number of CPUs only if more than this multiple of it was used: tasks are not all
 /// sampled at the same instant, so a little of their time may spill into the next bin. With one CPU
@@ -40,7 +40,7 @@ impl Demand {
 pub(crate) fn slices(recording: &Recording) -> Vec<Slice> {
     let bins = &recording.bins;
     let until_ns = recording.watch.until_ns.min(recording.last_ns).max(recording.first_ns);
-    let (user, system) = (bins.of(Quantity::User), bins.of(Quantity::System));
+    let (user, system) = (bins.of(BinSeries::User), bins.of(BinSeries::System));
     let width_ns = bins.width_ns as f64;
     let length_ns = until_ns.saturating_sub(bins.start_ns) as f64;
     let demands = demands(recording, user.len());

@@ -16,7 +16,7 @@ use crate::classify::labels::class_name;
 use crate::error::AnalysisError;
 use crate::figures::{OfProcesses, of_threads};
 use crate::recording::Recording;
-use crate::recording::bins::Quantity as Binned;
+use crate::recording::bins::BinSeries;
 use crate::recording::process::{Process, Task};
 use crate::recording::usage::Usage;
 use crate::tables::frame::{Frame, Wanted, Words};
@@ -223,39 +223,43 @@ pub(crate) fn bins(
     frame.values("start_ns", || (0..len as u64).map(|bin| bin * bins.width_ns).collect());
     frame.values("width_ns", || vec![bins.width_ns; len]);
     for (name, quantity, needs) in [
-        ("user_ns", Binned::User, &[Quantity::Forks, Quantity::Cpu, Quantity::Split][..]),
-        ("system_ns", Binned::System, &[Quantity::Forks, Quantity::Cpu, Quantity::Split]),
-        ("voluntary_switches", Binned::SwitchesVoluntary, &[Quantity::Forks, Quantity::Switches]),
+        ("user_ns", BinSeries::User, &[Quantity::Forks, Quantity::Cpu, Quantity::Split][..]),
+        ("system_ns", BinSeries::System, &[Quantity::Forks, Quantity::Cpu, Quantity::Split]),
         (
-            "involuntary_switches",
-            Binned::SwitchesInvoluntary,
+            "voluntary_switches",
+            BinSeries::SwitchesVoluntary,
             &[Quantity::Forks, Quantity::Switches],
         ),
-        ("read_bytes", Binned::ReadBytes, &[Quantity::Forks, Quantity::Io]),
-        ("write_bytes", Binned::WriteBytes, &[Quantity::Forks, Quantity::Io]),
-        ("read_call_bytes", Binned::CallReadBytes, &[Quantity::Forks, Quantity::Io]),
-        ("write_call_bytes", Binned::CallWriteBytes, &[Quantity::Forks, Quantity::Io]),
-        ("minor_faults", Binned::FaultsMinor, &[Quantity::Forks, Quantity::Faults]),
-        ("major_faults", Binned::FaultsMajor, &[Quantity::Forks, Quantity::Faults]),
-        ("run_delay_ns", Binned::RunDelay, &[Quantity::Forks, Quantity::RunDelay]),
-        ("live", Binned::Live, &[Quantity::Forks]),
+        (
+            "involuntary_switches",
+            BinSeries::SwitchesInvoluntary,
+            &[Quantity::Forks, Quantity::Switches],
+        ),
+        ("read_bytes", BinSeries::ReadBytes, &[Quantity::Forks, Quantity::Io]),
+        ("write_bytes", BinSeries::WriteBytes, &[Quantity::Forks, Quantity::Io]),
+        ("read_call_bytes", BinSeries::CallReadBytes, &[Quantity::Forks, Quantity::Io]),
+        ("write_call_bytes", BinSeries::CallWriteBytes, &[Quantity::Forks, Quantity::Io]),
+        ("minor_faults", BinSeries::FaultsMinor, &[Quantity::Forks, Quantity::Faults]),
+        ("major_faults", BinSeries::FaultsMajor, &[Quantity::Forks, Quantity::Faults]),
+        ("run_delay_ns", BinSeries::RunDelay, &[Quantity::Forks, Quantity::RunDelay]),
+        ("live", BinSeries::Live, &[Quantity::Forks]),
     ] {
         frame.known(name, knows.all(needs), || bins.of(quantity).to_vec());
     }
     for (name, quantity, needs) in [
-        ("forks", Binned::Forks, &[Quantity::Forks][..]),
-        ("execs", Binned::Execs, &[Quantity::Execs]),
-        ("exits", Binned::Exits, &[]),
-        ("failed_lookups", Binned::LookupsFailed, &Quantity::LOOKUPS),
+        ("forks", BinSeries::Forks, &[Quantity::Forks][..]),
+        ("execs", BinSeries::Execs, &[Quantity::Execs]),
+        ("exits", BinSeries::Exits, &[]),
+        ("failed_lookups", BinSeries::LookupsFailed, &Quantity::LOOKUPS),
     ] {
         // They count individual events, far below the range in which a float would round.
         let whole = || bins.of(quantity).iter().map(|value| *value as u64).collect();
         frame.known(name, knows.all(needs), whole);
     }
     for (name, quantity) in [
-        ("running", Binned::Running),
-        ("sleeping", Binned::Sleeping),
-        ("uninterruptible", Binned::Uninterruptible),
+        ("running", BinSeries::Running),
+        ("sleeping", BinSeries::Sleeping),
+        ("uninterruptible", BinSeries::Uninterruptible),
     ] {
         let from = bins.known_from(quantity);
         let known = knows.all(&[Quantity::Samples]);

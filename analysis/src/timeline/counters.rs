@@ -9,7 +9,7 @@ use super::{number, since};
 use crate::gantt::strips::Strips;
 use crate::overview::passes::passes;
 use crate::recording::Recording;
-use crate::recording::bins::Quantity as Binned;
+use crate::recording::bins::BinSeries;
 
 /// Maximum number of bins: those of the recording itself are at most twice as fine.
 const BINS_MAX: usize = 10_000;
@@ -22,7 +22,7 @@ struct Binwise {
     /// True if it is a mean; otherwise, increases per second.
     is_mean: bool,
     /// The sum of these.
-    of: &'static [Binned],
+    of: &'static [BinSeries],
     /// A value of 1.
     scale: f64,
 }
@@ -31,30 +31,34 @@ const fn rate(
     name: &'static str,
     unit: &'static str,
     needs: &'static [Quantity],
-    of: &'static [Binned],
+    of: &'static [BinSeries],
 ) -> Binwise {
     Binwise { name, unit, needs, is_mean: false, of, scale: 1.0 }
 }
 
-const fn mean(name: &'static str, needs: &'static [Quantity], of: &'static [Binned]) -> Binwise {
+const fn mean(name: &'static str, needs: &'static [Quantity], of: &'static [BinSeries]) -> Binwise {
     Binwise { name, unit: "tasks", needs, is_mean: true, of, scale: 1.0 }
 }
 
-const fn cores(name: &'static str, needs: &'static [Quantity], of: &'static [Binned]) -> Binwise {
+const fn cores(
+    name: &'static str,
+    needs: &'static [Quantity],
+    of: &'static [BinSeries],
+) -> Binwise {
     Binwise { scale: 1e9, ..rate(name, "cores", needs, of) }
 }
 
 const COUNTERS: &[Binwise] = &[
-    mean("tasks alive", &[Quantity::Forks], &[Binned::Live]),
-    mean("tasks running or runnable", &[Quantity::Samples], &[Binned::Running]),
-    mean("tasks uninterruptible", &[Quantity::Samples], &[Binned::Uninterruptible]),
-    cores("CPU", &[Quantity::Forks, Quantity::Cpu], &[Binned::User, Binned::System]),
-    cores("CPU system", &[Quantity::Forks, Quantity::Cpu, Quantity::Split], &[Binned::System]),
-    rate("forks", "1/s", &[Quantity::Forks], &[Binned::Forks]),
-    rate("execs", "1/s", &[Quantity::Execs], &[Binned::Execs]),
-    rate("failed look-ups", "1/s", &Quantity::LOOKUPS, &[Binned::LookupsFailed]),
-    rate("storage read", "B/s", &[Quantity::Forks, Quantity::Io], &[Binned::ReadBytes]),
-    rate("storage written", "B/s", &[Quantity::Forks, Quantity::Io], &[Binned::WriteBytes]),
+    mean("tasks alive", &[Quantity::Forks], &[BinSeries::Live]),
+    mean("tasks running or runnable", &[Quantity::Samples], &[BinSeries::Running]),
+    mean("tasks uninterruptible", &[Quantity::Samples], &[BinSeries::Uninterruptible]),
+    cores("CPU", &[Quantity::Forks, Quantity::Cpu], &[BinSeries::User, BinSeries::System]),
+    cores("CPU system", &[Quantity::Forks, Quantity::Cpu, Quantity::Split], &[BinSeries::System]),
+    rate("forks", "1/s", &[Quantity::Forks], &[BinSeries::Forks]),
+    rate("execs", "1/s", &[Quantity::Execs], &[BinSeries::Execs]),
+    rate("failed look-ups", "1/s", &Quantity::LOOKUPS, &[BinSeries::LookupsFailed]),
+    rate("storage read", "B/s", &[Quantity::Forks, Quantity::Io], &[BinSeries::ReadBytes]),
+    rate("storage written", "B/s", &[Quantity::Forks, Quantity::Io], &[BinSeries::WriteBytes]),
 ];
 
 pub(super) fn counters<E>(
@@ -80,7 +84,7 @@ pub(super) fn counters<E>(
 
 /// One value per bin, without those that are not known.
 fn values(recording: &Recording, bins: &Strips, counter: &Binwise) -> Vec<(u64, f64)> {
-    let series = |quantity: &Binned| -> Series {
+    let series = |quantity: &BinSeries| -> Series {
         match counter.is_mean {
             true => bins.mean(counter.name, recording, *quantity),
             false => bins.rate(counter.name, recording, *quantity),

@@ -69,7 +69,7 @@ pub struct Advice {
     #[serde(skip)]
     pub proposed: Option<String>,
     /// The line of a script that is to be changed, where it is known.
-    pub place: Option<Place>,
+    pub place: Option<ScriptLine>,
     /// Indexes of the processes that it is about, in order; empty if it is about all.
     #[serde(skip)]
     pub about: Vec<u32>,
@@ -83,7 +83,7 @@ pub struct Advice {
 
 /// A line of a script.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct ScriptLine {
     /// The script, as its interpreter was given it.
     pub file: String,
     /// Number of the line, from 1.

@@ -31,7 +31,7 @@ mod tree;
 
 pub use advice::{
     Advice, Advised, Concerned, Explained, ExplainedProcess, Gain, Judged, Left, Observed,
-    ObservedAdvice, Outturn, Place, Taken, Together, Verdict, WaitedFor,
+    ObservedAdvice, Outturn, ScriptLine, Taken, Together, Verdict, WaitedFor,
 };
 pub use chart::{
     Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,

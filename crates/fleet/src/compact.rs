@@ -53,7 +53,7 @@ pub fn compact(root: &Path, layout: &Layout, outputs: &Outputs) -> Result<Compac
     let mut done = Compacted::default();
     for schema in FLEET_TABLES {
         for directory in layout.directories(root, schema.name)? {
-            let directory = Place::open(&directory, outputs)?;
+            let directory = LakeDirectory::open(&directory, outputs)?;
             directory_of(&directory, schema, &mut done)?;
         }
     }
@@ -62,13 +62,13 @@ pub fn compact(root: &Path, layout: &Layout, outputs: &Outputs) -> Result<Compac
 
 /// A directory of a lake, in which nothing is looked up but by its descriptor and single names: others may write to a
 /// shared lake.
-struct Place {
+struct LakeDirectory {
     directory: Directory,
     /// User who owns the directory, and so may remove and replace all that is in it.
     owner: u32,
 }
 
-impl Place {
+impl LakeDirectory {
     fn open(path: &Path, outputs: &Outputs) -> Result<Self, FleetError> {
         let opened = || {
             let directory = outputs.directory(path)?;
@@ -123,7 +123,7 @@ impl Place {
 }
 
 fn directory_of(
-    place: &Place,
+    place: &LakeDirectory,
     schema: &TableSchema,
     done: &mut Compacted,
 ) -> Result<(), FleetError> {
@@ -167,7 +167,7 @@ fn directory_of(
 
 /// Writes a file with the rows of all others, under a name that nobody reads.
 fn put_together(
-    place: &Place,
+    place: &LakeDirectory,
     schema: &TableSchema,
     mut files: Vec<String>,
 ) -> Result<(Journal, usize), FleetError> {
@@ -312,7 +312,7 @@ impl Journal {
         }
     }
 
-    fn write(&self, place: &Place) -> Result<(), FleetError> {
+    fn write(&self, place: &LakeDirectory) -> Result<(), FleetError> {
         let mut text = format!("{}\n", self.made);
         for (version, name) in &self.replaced {
             text.push_str(&format!("{version} {name}\n"));
@@ -323,7 +323,7 @@ impl Journal {
     }
 
     /// Carries the journal out; can be repeated from any point at which it was interrupted.
-    fn carry_out(&self, place: &Place) -> Result<(), FleetError> {
+    fn carry_out(&self, place: &LakeDirectory) -> Result<(), FleetError> {
         let part = part_of(&self.made);
         if let Some(found) = place.look(&part)? {
             place.refuse_others(&part, &found)?;
@@ -352,7 +352,7 @@ fn version(file: &Found) -> String {
 }
 
 /// Removes a file, unless a writer has put a later one in its place.
-fn retire(place: &Place, name: &str, is: &str) -> Result<(), FleetError> {
+fn retire(place: &LakeDirectory, name: &str, is: &str) -> Result<(), FleetError> {
     let aside = format!(".{name}.retired");
     let is_other = |found: Option<Found>| found.is_some_and(|found| version(&found) != is);
     if place.look(&aside)?.is_none() && is_other(place.look(name)?) {

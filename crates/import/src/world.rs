@@ -33,7 +33,7 @@ pub(crate) struct Begun {
 
 /// A live task.
 #[derive(Debug)]
-pub(crate) struct Task {
+pub(crate) struct LoggedTask {
     pub(crate) serial: u32,
     process: u32,
     tid: i32,
@@ -66,7 +66,7 @@ struct Process {
 /// All live tasks, and where their records go.
 pub(crate) struct World<'a> {
     pub(crate) emit: Emitter<'a>,
-    pub(crate) tasks: FastMap<i32, Task>,
+    pub(crate) tasks: FastMap<i32, LoggedTask>,
     processes: FastMap<u32, Process>,
     serials: u32,
     pub(crate) totals: Totals,
@@ -91,7 +91,7 @@ impl<'a> World<'a> {
     }
 
     fn add(&mut self, serial: u32, process: u32, tid: i32, time_ns: u64, comm: [u8; 16]) {
-        let task = Task {
+        let task = LoggedTask {
             serial,
             process,
             tid,

@@ -37,6 +37,6 @@ pub use capabilities::{Capabilities, Linker, list_directory};
 pub use elf::{Elf, ElfError};
 pub use files::{Files, Found, Identity, Root};
 pub use list::{Tokens, has_origin, own_directories};
-pub use search::{Call, Cause, PROBES_MAX, Probe, Program, Search, Unmodelled};
+pub use search::{Cause, LinkerCall, PROBES_MAX, Probe, Program, Search, Unmodelled};
 pub use sought::{Sought, is_library};
 pub use start::{search, search_later, search_on};

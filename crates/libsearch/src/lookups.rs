@@ -1,7 +1,7 @@
 //! The look-ups of one search: asks what is at a path, and keeps the answers within bounds.
 
 use crate::files::{Files, Found};
-use crate::search::{Call, Cause, PROBES_MAX, Probe, Search};
+use crate::search::{Cause, LinkerCall, PROBES_MAX, Probe, Search};
 
 /// Memory for paths and lists that one search may take; 300,000 look-ups of common paths need a third.
 const BYTES_MAX: usize = 128 << 20;
@@ -59,18 +59,18 @@ impl<'a> Lookups<'a> {
 
     pub(crate) fn open(&mut self, path: &[u8], library: usize, cause: &Cause) -> Found {
         let at = self.at(path);
-        self.push(Call::Open, path, at.exists(), library, cause);
+        self.push(LinkerCall::Open, path, at.exists(), library, cause);
         at
     }
 
     /// Whether a directory is at the path.
     pub(crate) fn stat(&mut self, path: &[u8], library: usize, cause: &Cause) -> bool {
         let at = self.at(path);
-        self.push(Call::Stat, path, at.exists(), library, cause);
+        self.push(LinkerCall::Stat, path, at.exists(), library, cause);
         at == Found::Directory
     }
 
-    fn push(&mut self, call: Call, path: &[u8], found: bool, library: usize, cause: &Cause) {
+    fn push(&mut self, call: LinkerCall, path: &[u8], found: bool, library: usize, cause: &Cause) {
         self.charge(path.len());
         if self.search.probes.len() < PROBES_MAX && !self.search.cut {
             let (path, cause) = (path.to_vec(), cause.clone());

@@ -28,7 +28,7 @@ pub struct Program<'a> {
 
 /// How the linker looks at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Call {
+pub enum LinkerCall {
     /// openat(2): is this the library?
     Open,
     /// stat(2): does this directory exist?
@@ -58,7 +58,7 @@ pub enum Cause {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// How.
-    pub call: Call,
+    pub call: LinkerCall,
     /// The path as the linker passes it: relative paths stay relative.
     pub path: Vec<u8>,
     /// Whether something is there.

@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use proctrace_libsearch::{Call, Cause, Search};
+use proctrace_libsearch::{Cause, LinkerCall, Search};
 
 use support::{Start, execute};
 
@@ -76,7 +76,7 @@ fn a_library_path_is_tried_as_it_is() {
     let search = place.start().with("/no/such:a:b").assert_alike();
     let expected = ["/no/such/liba.so", "a/liba.so", "/no/such/libb.so", "a/libb.so", "b/libb.so"];
     assert_eq!(paths(&search), expected);
-    assert!(search.probes.iter().all(|probe| probe.call == Call::Open));
+    assert!(search.probes.iter().all(|probe| probe.call == LinkerCall::Open));
     assert_eq!(search.probes[4].cause, Cause::LibraryPath(2));
     assert_eq!(search.missing, [b""; 0]);
     let absolute = format!("{0}/a:{0}/b", place.cwd().display());

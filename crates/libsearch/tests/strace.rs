@@ -12,7 +12,7 @@ use std::path::Path;
 
 use proctrace_fixtures::libraries::{DIRECTORIES, LIBRARIES, Libraries, PLAIN_MISSES};
 
-use proctrace_libsearch::{Call, Search};
+use proctrace_libsearch::{LinkerCall, Search};
 use support::{Start, before_each_directory, execute, linker, misses};
 
 #[test]
@@ -127,7 +127,7 @@ fn what_dlopen_looks_up_is_not_of_the_start() {
     let (known, later) = seen.split_at(model.probes.len());
     assert!(modelled.eq(known.iter().cloned()));
     // What is loaded already is not searched, and a path not more than opened.
-    assert_eq!(later[0], (Call::Open, b"./d/libd.so".to_vec(), true));
+    assert_eq!(later[0], (LinkerCall::Open, b"./d/libd.so".to_vec(), true));
     assert!(later[1..].iter().all(|(_, path, _)| path.ends_with(b"/libm.so.6")), "{later:?}");
 }
 

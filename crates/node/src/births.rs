@@ -10,7 +10,7 @@ use crate::mounts::through;
 use crate::naming::{Found, JobCgroup, find};
 use crate::outputs::{NodeError, Outputs};
 use crate::serials::{Serials, renumber, renumber_child};
-use crate::tasks::Task;
+use crate::tasks::JobTask;
 
 impl<O: Outputs> Jobs<O> {
     /// The job of this number, which begins now if there is none.
@@ -64,12 +64,12 @@ impl<O: Outputs> Jobs<O> {
     }
 
     /// Begins to record a task in a job; returns it as it is known there.
-    fn enter(&mut self, serial: u32, process: u32, group: u32, time_ns: u64) -> Option<Task> {
+    fn enter(&mut self, serial: u32, process: u32, group: u32, time_ns: u64) -> Option<JobTask> {
         let leader = self.tasks.get(process).filter(|leader| leader.group == group);
         let state = u16::from(b'R');
         let since_ns = if self.tasks.alive(serial).is_some() { time_ns } else { 0 };
         let Some(job) = self.job(serial, group, time_ns) else {
-            self.tasks.insert(serial, Task { group, serial: 0, process: 0, state, since_ns });
+            self.tasks.insert(serial, JobTask { group, serial: 0, process: 0, state, since_ns });
             return None;
         };
         let own = job.next_serial();
@@ -77,13 +77,13 @@ impl<O: Outputs> Jobs<O> {
             Some(leader) if serial != process => leader.process,
             _ => own,
         };
-        let task = Task { group, serial: own, process, state, since_ns };
+        let task = JobTask { group, serial: own, process, state, since_ns };
         self.tasks.insert(serial, task);
         Some(task)
     }
 
     /// A task goes on in another job: for the one that it leaves, what it used is final.
-    fn leave(&mut self, task: Task, attach: &Attach) {
+    fn leave(&mut self, task: JobTask, attach: &Attach) {
         let Some(job) = self.recorded(task.group) else { return };
         job.live = job.live.saturating_sub(1);
         job.is_cut = true;

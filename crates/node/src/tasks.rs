@@ -4,7 +4,7 @@ use foldhash::{HashMap, HashMapExt};
 
 /// A task that is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Task {
+pub(crate) struct JobTask {
     /// Its job.
     pub(crate) group: u32,
     /// Its serial in the trace of the job.
@@ -21,27 +21,27 @@ pub(crate) struct Task {
 /// interval between flushes: look-ups come through another ring than exits, and later.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
-    alive: HashMap<u32, Task>,
-    ended: HashMap<u32, Task>,
-    ended_before: HashMap<u32, Task>,
+    alive: HashMap<u32, JobTask>,
+    ended: HashMap<u32, JobTask>,
+    ended_before: HashMap<u32, JobTask>,
     /// What tasks were in the jobs that they have left, for as long.
-    left: HashMap<u32, Task>,
-    left_before: HashMap<u32, Task>,
+    left: HashMap<u32, JobTask>,
+    left_before: HashMap<u32, JobTask>,
 }
 
 impl Tasks {
-    pub(crate) fn insert(&mut self, serial: u32, task: Task) -> Option<Task> {
+    pub(crate) fn insert(&mut self, serial: u32, task: JobTask) -> Option<JobTask> {
         self.alive.insert(serial, task)
     }
 
-    pub(crate) fn get(&self, serial: u32) -> Option<Task> {
+    pub(crate) fn get(&self, serial: u32) -> Option<JobTask> {
         let ended = || self.ended.get(&serial).or_else(|| self.ended_before.get(&serial));
         self.alive.get(&serial).or_else(ended).copied()
     }
 
     /// The task as it was at this time: records of another ring than that of its birth may be older than its
     /// move to another job.
-    pub(crate) fn at(&self, serial: u32, time_ns: u64) -> Option<Task> {
+    pub(crate) fn at(&self, serial: u32, time_ns: u64) -> Option<JobTask> {
         let task = self.get(serial)?;
         if time_ns >= task.since_ns {
             return Some(task);
@@ -58,7 +58,7 @@ impl Tasks {
     }
 
     /// The same task if it has not ended.
-    pub(crate) fn alive(&self, serial: u32) -> Option<Task> {
+    pub(crate) fn alive(&self, serial: u32) -> Option<JobTask> {
         self.alive.get(&serial).copied()
     }
 
@@ -91,7 +91,7 @@ impl Tasks {
     }
 
     /// The tasks that are alive.
-    pub(crate) fn all_alive(&self) -> impl Iterator<Item = &Task> {
+    pub(crate) fn all_alive(&self) -> impl Iterator<Item = &JobTask> {
         self.alive.values()
     }
 }
@@ -100,8 +100,8 @@ impl Tasks {
 mod tests {
     use super::*;
 
-    fn task(group: u32) -> Task {
-        Task { group, serial: 1, process: 1, state: u16::from(b'S'), since_ns: 0 }
+    fn task(group: u32) -> JobTask {
+        JobTask { group, serial: 1, process: 1, state: u16::from(b'S'), since_ns: 0 }
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         let mut tasks = Tasks::default();
         tasks.insert(7, task(1));
         tasks.leave(7);
-        tasks.insert(7, Task { since_ns: 100, ..task(2) });
+        tasks.insert(7, JobTask { since_ns: 100, ..task(2) });
         for _ in 0..2 {
             let groups = [99, 100].map(|time_ns| tasks.at(7, time_ns).map(|task| task.group));
             assert_eq!(groups, [Some(1), Some(2)]);

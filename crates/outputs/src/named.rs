@@ -17,7 +17,7 @@ use crate::policy::{Outputs, Specials};
 use crate::walk::LINKS_MAX;
 
 /// Destination of a file that is to be written.
-pub(crate) enum Place {
+pub(crate) enum Destination {
     /// Something that is no file and is open already.
     Open(File),
     /// A name in a directory, which nothing has, or a file that may be replaced.
@@ -29,7 +29,7 @@ pub(crate) fn find(
     outputs: &Outputs,
     path: &Path,
     specials: Specials,
-) -> Result<Place, OutputError> {
+) -> Result<Destination, OutputError> {
     find_any(outputs, path, specials, false)
 }
 
@@ -39,14 +39,16 @@ pub(crate) fn find_any(
     path: &Path,
     specials: Specials,
     others: bool,
-) -> Result<Place, OutputError> {
+) -> Result<Destination, OutputError> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
         if specials == Specials::Asked && is_descriptor(&path) {
-            return Ok(Place::Open(descriptor(&path)?));
+            return Ok(Destination::Open(descriptor(&path)?));
         }
         let (directory, name) = apart(outputs, &path)?;
-        let Some(found) = directory.look(&name)? else { return Ok(Place::Name(directory, name)) };
+        let Some(found) = directory.look(&name)? else {
+            return Ok(Destination::Name(directory, name));
+        };
         match found.kind {
             Kind::Link if outputs.is_root() || !outputs.trusts(found.uid) => {
                 return Err(OutputError::Link { uid: found.uid });
@@ -58,14 +60,14 @@ pub(crate) fn find_any(
             Kind::File if outputs.is_root() && !others && !outputs.trusts(found.uid) => {
                 return Err(OutputError::Foreign { what: "file", uid: found.uid });
             }
-            Kind::File => return Ok(Place::Name(directory, name)),
+            Kind::File => return Ok(Destination::Name(directory, name)),
             Kind::Directory => return Err(Errno::ISDIR.into()),
             Kind::Fifo if specials == Specials::Asked && !outputs.trusts(found.uid) => {
                 return Err(OutputError::Foreign { what: "FIFO", uid: found.uid });
             }
             // No user can make a device: whoever owns it, an administrator has put it there.
             Kind::Fifo | Kind::CharacterDevice if specials == Specials::Asked => {
-                return Ok(Place::Open(open_as_found(&directory, &name, &found)?));
+                return Ok(Destination::Open(open_as_found(&directory, &name, &found)?));
             }
             other => return Err(OutputError::NoFile(other.name())),
         }

@@ -15,13 +15,13 @@ use crate::policy::Access;
 pub struct NewFile {
     file: File,
     /// None for what is no file.
-    place: Option<Place>,
+    place: Option<Target>,
     /// Path as it was named by the user.
     path: PathBuf,
 }
 
 #[derive(Debug)]
-struct Place {
+struct Target {
     directory: Directory,
     name: OsString,
     /// Its name until then.
@@ -46,7 +46,7 @@ impl NewFile {
     ) -> Self {
         let path = directory.path().join(name);
         let name = name.to_owned();
-        Self { file, place: Some(Place { directory, name, part, has_earlier, keeps: None }), path }
+        Self { file, place: Some(Target { directory, name, part, has_earlier, keeps: None }), path }
     }
 
     /// The open file.
@@ -168,7 +168,7 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        if let Some(Place { directory, part, .. }) = &self.place {
+        if let Some(Target { directory, part, .. }) = &self.place {
             directory.try_to_remove(part);
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::directory::Directory;
 use crate::error::OutputError;
-use crate::named::{self, Place};
+use crate::named::{self, Destination};
 use crate::new_file::NewFile;
 use crate::policy::{Access, Outputs, Specials};
 
@@ -23,8 +23,8 @@ impl Outputs {
         specials: Specials,
     ) -> Result<NewFile, OutputError> {
         match named::find(self, path, specials)? {
-            Place::Open(file) => Ok(NewFile::direct(file, path)),
-            Place::Name(directory, name) => directory.create(&name, access),
+            Destination::Open(file) => Ok(NewFile::direct(file, path)),
+            Destination::Name(directory, name) => directory.create(&name, access),
         }
     }
 
@@ -52,8 +52,8 @@ impl Outputs {
     /// If it is no file, or one that this user must not write to.
     pub fn append(&self, path: &Path, access: Access, others: bool) -> Result<File, OutputError> {
         match named::find_any(self, path, Specials::Asked, others)? {
-            Place::Open(file) => Ok(file),
-            Place::Name(directory, name) => directory.append(&name, access, others),
+            Destination::Open(file) => Ok(file),
+            Destination::Name(directory, name) => directory.append(&name, access, others),
         }
     }
 
@@ -80,8 +80,10 @@ impl Outputs {
     /// If none can be created.
     pub fn unnamed_beside(&self, path: &Path) -> Result<File, OutputError> {
         match named::find(self, path, Specials::Asked)? {
-            Place::Name(directory, name) => directory.unnamed(&name),
-            Place::Open(_) => self.directory(&std::env::temp_dir())?.unnamed("proctrace".as_ref()),
+            Destination::Name(directory, name) => directory.unnamed(&name),
+            Destination::Open(_) => {
+                self.directory(&std::env::temp_dir())?.unnamed("proctrace".as_ref())
+            }
         }
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct Alice {
     driver_threads: Count<0, 256>,
     /// Memory of each device, in MiB.
     device_mib: Count<0, 4096>,
-    task: Spanned<Vec<Task>>,
+    task: Spanned<Vec<WorkflowTask>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -73,7 +73,7 @@ enum Supervision {
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Task {
+struct WorkflowTask {
     name: Name,
     program: O2Program,
     #[serde(default)]
@@ -220,7 +220,7 @@ impl Alice {
     }
 
     /// The shell of a task, with all its descendants.
-    fn shell(&self, task: &Task, request: Request, nodes: &mut Nodes) -> Exec {
+    fn shell(&self, task: &WorkflowTask, request: Request, nodes: &mut Nodes) -> Exec {
         let driver = self.driver(task, request, nodes);
         let (utilities, watchers) = match self.supervision {
             Supervision::Poll => ("jobutils.sh", &TICK[..]),
@@ -247,7 +247,7 @@ impl Alice {
         }
     }
 
-    fn driver(&self, task: &Task, request: Request, nodes: &mut Nodes) -> NodeId {
+    fn driver(&self, task: &WorkflowTask, request: Request, nodes: &mut Nodes) -> NodeId {
         let mut steps = self.start(request);
         if self.probes {
             let starts = PROBERS.iter().map(|name| system(name, 1)).collect();
@@ -275,7 +275,7 @@ impl Alice {
 
     fn device(
         &self,
-        task: &Task,
+        task: &WorkflowTask,
         device: &Device,
         share: f64,
         request: Request,

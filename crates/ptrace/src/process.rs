@@ -9,7 +9,7 @@ use crate::sys::Tid;
 
 /// A traced task.
 #[derive(Debug)]
-pub(crate) struct Task {
+pub(crate) struct TracedTask {
     /// Its number in the recording.
     pub(crate) serial: u32,
     /// Serial of its process.
@@ -69,7 +69,7 @@ pub(crate) struct Process {
     /// True if it is in another pid namespace than the tracer.
     pub(crate) is_nested: bool,
     /// The place to which its paths lead, as recorded for it or for an ancestor.
-    pub(crate) place: Option<Rc<Place>>,
+    pub(crate) place: Option<Rc<MountView>>,
     /// Its working directory at the last exec of it or of an ancestor.
     pub(crate) directory: Option<Rc<[u8]>>,
     /// Files of its first task.
@@ -78,7 +78,7 @@ pub(crate) struct Process {
 
 /// A mount namespace and a root in it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct MountView {
     /// Name of the mount namespace, as in /proc/PID/ns/mnt: "mnt:[4026531841]".
     pub(crate) namespace: Vec<u8>,
     pub(crate) root: Vec<u8>,
@@ -86,7 +86,7 @@ pub(crate) struct Place {
     pub(crate) root_id: Option<RootId>,
 }
 
-impl Place {
+impl MountView {
     /// True if it has the same name.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         self.namespace == other.namespace && self.root == other.root
@@ -128,7 +128,7 @@ impl Process {
     }
 }
 
-impl Task {
+impl TracedTask {
     pub(crate) fn new(serial: u32, process: u32, tgid: Tid, born_ns: u64, comm: [u8; 16]) -> Self {
         Self {
             serial,

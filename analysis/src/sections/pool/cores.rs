@@ -5,7 +5,7 @@ use proctrace_findings::{
 };
 
 use crate::recording::Recording;
-use crate::recording::bins::Quantity;
+use crate::recording::bins::BinSeries;
 use crate::sections::pool::find::{Pool, end_ns};
 use crate::sections::pool::moments;
 use crate::sections::pool::phases::{Moments, Phase};
@@ -39,7 +39,7 @@ pub(crate) fn outside(
         return None;
     }
     let bins = &recording.bins;
-    let (user, system) = (bins.of(Quantity::User), bins.of(Quantity::System));
+    let (user, system) = (bins.of(BinSeries::User), bins.of(BinSeries::System));
     let cpu_ns = (bins.bin_of(begin_ns)..=bins.bin_of(end_ns))
         .map(|bin| {
             let from_ns = bins.start_ns.saturating_add(bins.width_ns.saturating_mul(bin as u64));
@@ -77,7 +77,7 @@ impl Overcommit {
     pub(crate) fn of(recording: &Recording, at: &Moments, cores: u32) -> Self {
         let bins = &recording.bins;
         let width_ns = bins.width_ns as f64;
-        let (user, system) = (bins.of(Quantity::User), bins.of(Quantity::System));
+        let (user, system) = (bins.of(BinSeries::User), bins.of(BinSeries::System));
         let mut found = Self::default();
         for bin in bins_of(recording, at) {
             let used = (user[bin] + system[bin]) / width_ns;
@@ -238,7 +238,7 @@ pub(crate) fn chart(
     let mut series = tree.cpu_by_bin(recording, names.len(), |head| group_of.get(&head).copied());
     let width_ns = recording.bins.width_ns as f64;
     series.iter_mut().flatten().for_each(|cpu| *cpu /= width_ns);
-    let (user, system) = (recording.bins.of(Quantity::User), recording.bins.of(Quantity::System));
+    let (user, system) = (recording.bins.of(BinSeries::User), recording.bins.of(BinSeries::System));
     let rest: Vec<f64> = (0..recording.bins.len())
         .map(|bin| {
             let pool: f64 = series.iter().map(|series| series[bin]).sum();

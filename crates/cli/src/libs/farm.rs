@@ -54,7 +54,7 @@ pub(crate) fn make(directory: &Path, remedy: &'static str, plan: &FarmPlan) -> R
             directory.display()
         );
     }
-    let place = Place { directory, open };
+    let place = FarmDirectory { directory, open };
     place.refuse_itself(plan)?;
     let before = place.own()?;
     let mut farm = Farm {
@@ -199,12 +199,12 @@ unset proctrace_farm proctrace_entry proctrace_rest
 }
 
 /// The directory.
-struct Place {
+struct FarmDirectory {
     directory: PathBuf,
     open: Directory,
 }
 
-impl Place {
+impl FarmDirectory {
     fn at(&self, name: impl AsRef<OsStr>) -> PathBuf {
         self.directory.join(name.as_ref())
     }

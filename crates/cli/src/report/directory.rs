@@ -27,8 +27,8 @@ pub(crate) fn write(
     options: &Options,
     gantt: Gantt,
     dialect: CsvDialect,
-) -> Result<Place> {
-    let place = Place::create(path, dialect)?;
+) -> Result<ReportDirectories> {
+    let place = ReportDirectories::create(path, dialect)?;
     let findings = analysis.findings()?;
     let shown = analysis.report_tables(options)?;
     place.put("report.txt", full(&findings, &shown, STYLE).as_bytes())?;
@@ -62,7 +62,7 @@ pub(crate) fn write_content(
     content: &Content,
     dialect: CsvDialect,
 ) -> Result<()> {
-    let place = Place::create(path, dialect)?;
+    let place = ReportDirectories::create(path, dialect)?;
     let mut index = format!("# {}\n", escape::markdown(title));
     place.put_content(content, &mut index)?;
     place.put("index.md", index.as_bytes())
@@ -70,14 +70,14 @@ pub(crate) fn write_content(
 
 /// The directories of a report. All files are written by their descriptors: nobody who may rename things there
 /// leads them elsewhere.
-pub(crate) struct Place {
+pub(crate) struct ReportDirectories {
     root: Directory,
     tables: Directory,
     figures: Directory,
     dialect: CsvDialect,
 }
 
-impl Place {
+impl ReportDirectories {
     fn create(path: &Path, dialect: CsvDialect) -> Result<Self> {
         let cannot = || format!("cannot create {}", path.display());
         let root = invoker::outputs().create_directory(path, Access::Umask).with_context(cannot)?;

@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-use proctrace_libsearch::{Cache, Call, Elf, Linker, Program, Root, Search, Unmodelled, search};
+use proctrace_libsearch::{
+    Cache, Elf, Linker, LinkerCall, Program, Root, Search, Unmodelled, search,
+};
 
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -39,7 +41,7 @@ pub(crate) fn before_each_directory() -> usize {
 }
 
 /// A look-up as strace prints it.
-pub(crate) type Seen = (Call, Vec<u8>, bool);
+pub(crate) type Seen = (LinkerCall, Vec<u8>, bool);
 
 /// A start of a program.
 #[derive(Clone, Copy)]
@@ -155,7 +157,7 @@ const PRINTED: usize = 4095;
 /// The look-up of a line of strace.
 fn look_up(line: &str) -> Option<Seen> {
     let (call, rest) = line.split_once('(')?;
-    let call = if call.starts_with("open") { Call::Open } else { Call::Stat };
+    let call = if call.starts_with("open") { LinkerCall::Open } else { LinkerCall::Stat };
     let path = rest.strip_prefix("AT_FDCWD, ").unwrap_or(rest).strip_prefix('"')?;
     let (path, rest) = path.split_once('"')?;
     let bytes = path.split("\\x").skip(1).map(|byte| u8::from_str_radix(byte, 16).unwrap());
@@ -165,5 +167,5 @@ fn look_up(line: &str) -> Option<Seen> {
 /// The failed opens and stats.
 pub(crate) fn misses(search: &Search) -> (usize, usize) {
     let misses = |call| search.misses().filter(|probe| probe.call == call).count();
-    (misses(Call::Open), misses(Call::Stat))
+    (misses(LinkerCall::Open), misses(LinkerCall::Stat))
 }

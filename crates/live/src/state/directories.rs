@@ -11,12 +11,12 @@ pub(crate) const DIRECTORIES_MAX: usize = 4096;
 
 /// A place in the table, valid for as long as nothing was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Slot {
     pub(crate) number: u32,
     generation: u32,
 }
 
-impl Place {
+impl Slot {
     /// None yet: valid for no table.
     pub(crate) const NONE: Self = Self { number: 0, generation: u32::MAX };
 }
@@ -48,10 +48,10 @@ pub struct Directories {
 
 impl Directories {
     /// The place of the directory of this path.
-    pub(crate) fn place_of(&mut self, path: &[u8]) -> Place {
+    pub(crate) fn place_of(&mut self, path: &[u8]) -> Slot {
         let directory = directory(path);
         if let Some(number) = self.numbers.get(directory) {
-            return Place { number: *number, generation: self.generation };
+            return Slot { number: *number, generation: self.generation };
         }
         if self.known.len() >= DIRECTORIES_MAX {
             self.drop_half();
@@ -60,12 +60,12 @@ impl Directories {
         let number = self.known.len() as u32;
         self.known.push(Directory { path: directory.into(), count: 0 });
         self.numbers.insert(directory.into(), number);
-        Place { number, generation: self.generation }
+        Slot { number, generation: self.generation }
     }
 
     /// Counts a look-up at a place, or of `path` if the place is not valid any more; returns the
     /// place.
-    pub(crate) fn count(&mut self, place: Place, path: &[u8]) -> Place {
+    pub(crate) fn count(&mut self, place: Slot, path: &[u8]) -> Slot {
         let place = if place.generation == self.generation { place } else { self.place_of(path) };
         if let Some(known) = self.known.get_mut(place.number as usize) {
             known.count = known.count.saturating_add(1);

@@ -9,7 +9,7 @@ use proctrace_wire::{Call, Family, Frames, Record, Stream, mark_of_path};
 
 use super::classify::Classify;
 use super::counters::Counters;
-use super::directories::{Directories, Place};
+use super::directories::{Directories, Slot};
 use super::ended::Ended;
 use super::losses::Losses;
 use super::process::{Life, Process};
@@ -73,7 +73,7 @@ pub struct View {
     pub(super) early: Early,
     pub(super) ended: Ended,
     pub(super) tick_length: TickLength,
-    lookups: Lookups<Place>,
+    lookups: Lookups<Slot>,
     pub(super) classify: Box<dyn Classify>,
     pub(super) kept: Option<u32>,
     pub(super) kept_ended: Option<Box<Process>>,
@@ -234,7 +234,7 @@ impl View {
     fn record(&mut self, record: Record<'_>) {
         match record {
             Record::LookupAgain(again) => {
-                let found = self.lookups.in_full(again, |_, _| Place::NONE);
+                let found = self.lookups.in_full(again, |_, _| Slot::NONE);
                 let (miss, place) = (found.miss, found.made);
                 if counts(&miss, found.path) {
                     let place = self.directories.count(place, known_path(&miss, found.path));
@@ -280,7 +280,7 @@ impl View {
         }
     }
 
-    fn lookup_failed(&mut self, miss: &MissFixed, place: Place) {
+    fn lookup_failed(&mut self, miss: &MissFixed, place: Slot) {
         self.totals.lookups_failed = self.totals.lookups_failed.saturating_add(1);
         if let Some(second) = self.history.at(miss.head.time_ns) {
             second.lookups_failed = second.lookups_failed.saturating_add(1);

@@ -6,7 +6,7 @@ use zerocopy::FromZeros;
 
 use super::Tracer;
 use crate::arch::Registers;
-use crate::process::{Process, Task};
+use crate::process::{Process, TracedTask};
 use crate::procfs::{self, Kin};
 use crate::records::{assemble, head};
 use crate::sys::{self, Go, Tid};
@@ -174,7 +174,7 @@ impl Tracer<'_> {
         (fork.call, fork.exit_signal, fork.flags) = (way.call as u16, way.exit_signal, way.flags);
         fork.start_ns = now;
         fork.comm = comm;
-        let task = Task::new(serial, fork.child_process, fork.child_tgid, now, comm);
+        let task = TracedTask::new(serial, fork.child_process, fork.child_tgid, now, comm);
         self.tasks.insert(child, task);
         assemble(&mut self.record, &fork, &[]);
         self.write(Stream::Lifecycle);
@@ -242,7 +242,7 @@ impl Tracer<'_> {
         (attach.tgid_ns, attach.tid_ns) = (kin.tgid_ns, kin.tid_ns);
         attach.start_ns = now;
         attach.comm = comm;
-        self.tasks.insert(child, Task::new(serial, serial, child, now, comm));
+        self.tasks.insert(child, TracedTask::new(serial, serial, child, now, comm));
         self.processes.insert(serial, Process::new(kin.parent_tgid, None));
         assemble(&mut self.record, &attach, &[]);
         self.write(Stream::Lifecycle);

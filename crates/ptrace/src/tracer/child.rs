@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 use super::execs::Environments;
 use super::lookups::Numbers;
 use super::{INTERRUPTED, Settings, Tracer};
-use crate::process::{Process, Task};
+use crate::process::{Process, TracedTask};
 use crate::procfs::{self, Files};
 use crate::records::{assemble, head};
 use crate::shared::Shared;
@@ -220,7 +220,7 @@ impl Tracer<'_> {
         attach.bits = ATTACH_ROOT;
         attach.start_ns = now;
         attach.comm = comm;
-        self.tasks.insert(root, Task::new(serial, serial, root, now, comm));
+        self.tasks.insert(root, TracedTask::new(serial, serial, root, now, comm));
         self.processes.insert(serial, Process::new(self.recorder, None));
         assemble(&mut self.record, &attach, &[]);
         self.write(Stream::Lifecycle);

@@ -12,7 +12,7 @@ use proctrace_wire::{Kind, Stream};
 use zerocopy::FromZeros;
 
 use super::Tracer;
-use crate::process::{Leaving, Process, Task};
+use crate::process::{Leaving, Process, TracedTask};
 use crate::procfs::{self, Io, Usage};
 use crate::records::{assemble, head};
 use crate::sys::{self, Tid};
@@ -234,7 +234,7 @@ impl Process {
 }
 
 /// The record of a task's end. `at` is the time at which it was found to have ended, and its status.
-fn exit_of(task: &Task, tid: Tid, process: &Process, usage: &Usage, at: (u64, u32)) -> Exit {
+fn exit_of(task: &TracedTask, tid: Tid, process: &Process, usage: &Usage, at: (u64, u32)) -> Exit {
     let (time_ns, status) =
         task.leaving.map_or(at, |leaving| (leaving.time_ns, leaving.status.unwrap_or(at.1)));
     let mut exit = Exit::new_zeroed();

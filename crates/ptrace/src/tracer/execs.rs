@@ -16,7 +16,7 @@ use super::Tracer;
 use super::letting_go::is_known_to_trace;
 use super::stack::{self, Given};
 use crate::arch::Registers;
-use crate::process::{Place, Process};
+use crate::process::{MountView, Process};
 use crate::procfs::{self, comm_of};
 use crate::records::{assemble, head};
 use crate::sys::{self, Go, Tid};
@@ -228,7 +228,7 @@ struct Seen {
     exe: Vec<u8>,
     directory: Vec<u8>,
     /// None if it may not be read.
-    place: Option<Rc<Place>>,
+    place: Option<Rc<MountView>>,
     is_script: bool,
     /// Name of the task, if the path that was executed does not tell it.
     comm: Option<[u8; 16]>,
@@ -248,7 +248,7 @@ impl Seen {
             _ => files
                 .link(tid, "ns/mnt")
                 .zip(files.link(tid, "root"))
-                .map(|(namespace, root)| Rc::new(Place { namespace, root, root_id })),
+                .map(|(namespace, root)| Rc::new(MountView { namespace, root, root_id })),
         };
         let is_script = given.is_some_and(|given| is_script(tid, given));
         // The path of execveat(2) with a descriptor.

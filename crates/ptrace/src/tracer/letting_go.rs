@@ -46,7 +46,7 @@ enum Step {
 
 #[derive(Debug)]
 struct Made {
-    call: Call,
+    call: InjectedCall,
     /// True if it has entered the call.
     is_in: bool,
     /// The address of an instruction that makes a call.
@@ -60,7 +60,7 @@ struct Made {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Call {
+enum InjectedCall {
     Seccomp,
     Close,
 }
@@ -190,7 +190,8 @@ impl Tracer<'_> {
             let _ = sys::set_signal_mask(tid, mask);
             return false;
         }
-        let made = Made { call: Call::Seccomp, is_in: false, instruction, mask, before, then };
+        let made =
+            Made { call: InjectedCall::Seccomp, is_in: false, instruction, mask, before, then };
         self.letting_go.insert(tid, LettingGo { step: Step::Calls(Box::new(made)), asked_by });
         sys::resume(tid, Go::ToReturn, 0);
         true
@@ -201,7 +202,7 @@ impl Tracer<'_> {
         let Some(LettingGo { step: Step::Calls(made), .. }) = self.letting_go.get_mut(&tid) else {
             return;
         };
-        if made.call == Call::Close {
+        if made.call == InjectedCall::Close {
             return self.is_free(tid);
         }
         let result = Registers::of(tid).map_or(-1, |registers| registers.result());
@@ -222,7 +223,7 @@ impl Tracer<'_> {
         };
         let closes =
             made.before.calling(made.instruction, libc::SYS_close, [result.cast_unsigned(), 0, 0]);
-        made.call = Call::Close;
+        made.call = InjectedCall::Close;
         let tgid = self.tasks.get(&tid).map_or(tid, |task| task.tgid);
         if let Ok(listener) = sys::take_descriptor(tgid, descriptor)
             && let Ok(thread) = listen(listener)

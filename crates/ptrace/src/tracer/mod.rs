@@ -23,7 +23,7 @@ use proctrace_wire::Stream;
 
 pub(crate) use child::spawn;
 
-use crate::process::{Process, Task};
+use crate::process::{Process, TracedTask};
 use crate::shared::Shared;
 use crate::sys::{self, Go, Report, SYSCALL_STOP, Tid};
 use execs::Environments;
@@ -66,7 +66,7 @@ struct Tracer<'a> {
     /// Wakes the recorder.
     bell: child::Bell,
     recorder: Tid,
-    tasks: HashMap<Tid, Task>,
+    tasks: HashMap<Tid, TracedTask>,
     /// Processes by serial.
     processes: HashMap<u32, Process>,
     /// Tasks that have reported their first stop before their parents have reported them.

@@ -49,7 +49,7 @@ pub(super) fn draw<S: Surface>(canvas: &Rc<RefCell<S>>, chart: &Chart, bars: &Ba
     let sizes = RowSizes { count: rows, pitch, below: 4.0, names, numbers };
     let mut plot = RowPlot::new(&mut page, scale, sizes)?;
     plot.draw_titled_grid(&page)?;
-    let place = Place { plot, thick };
+    let place = BarPlot { plot, thick };
     for (row, name) in bars.rows[..rows].iter().enumerate() {
         let name = LABEL.fit_name(name, NAME_MAX);
         page.text(place.plot.left - GAP, place.plot.middle(row), &name, LABEL.end())?;
@@ -88,7 +88,7 @@ fn colour(bars: &Bars, series: usize) -> look::Colour {
 }
 
 /// The plot, and the height of a bar with its gap.
-struct Place<S: Surface> {
+struct BarPlot<S: Surface> {
     plot: RowPlot<S>,
     thick: f64,
 }
@@ -104,7 +104,7 @@ struct Bar {
     line: (usize, usize),
 }
 
-impl<S: Surface> Place<S> {
+impl<S: Surface> BarPlot<S> {
     /// The value where bars begin.
     fn foot(&self) -> f64 {
         self.plot.scale.low().max(0.0)

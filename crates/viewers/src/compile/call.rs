@@ -2,7 +2,7 @@
 
 /// A call that compiles something.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Call<'a> {
+pub(super) struct CompilerCall<'a> {
     /// The source files as they were given, each with its place in the command line.
     pub(super) sources: Vec<(usize, &'a [u8])>,
     /// The file that one compilation writes. That of a call which also links is no such file.
@@ -148,7 +148,7 @@ const NOT_COMPILING: &[&[u8]] = &[
 const NOT_LINKING: &[&[u8]] =
     &[b"-c", b"--compile", b"-S", b"--assemble", b"-fsyntax-only", b"-emit-llvm", b"-dc"];
 
-impl<'a> Call<'a> {
+impl<'a> CompilerCall<'a> {
     /// `None` if it only preprocesses, links or prints something.
     pub(super) fn of(arguments: &'a [Vec<u8>], is_of_clang: bool) -> Option<Self> {
         let mut call = Self {
@@ -263,7 +263,7 @@ mod tests {
     fn call(words: &str) -> Option<(String, Option<String>)> {
         let words: Vec<Vec<u8>> = words.split(' ').map(|word| word.as_bytes().to_vec()).collect();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        let call = Call::of(&words, words[0].starts_with(b"clang"))?;
+        let call = CompilerCall::of(&words, words[0].starts_with(b"clang"))?;
         let sources: Vec<String> = call.sources.iter().map(|(_, source)| text(source)).collect();
         (!sources.is_empty()).then_some((sources.join(" "), call.output.map(text)))
     }
@@ -329,7 +329,7 @@ mod tests {
         let counted = |words: &str| {
             let words: Vec<Vec<u8>> =
                 words.split(' ').map(|word| word.as_bytes().to_vec()).collect();
-            Call::of(&words, false)
+            CompilerCall::of(&words, false)
                 .map(|call| (call.sources.len(), call.assembler.len(), call.fortran.len()))
         };
         assert_eq!(counted("gcc -c a.s b.S c.c d.f90"), Some((1, 2, 1)));

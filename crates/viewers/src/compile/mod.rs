@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use proctrace_findings::{TimelineItem, TimelineProcess, TimelineRun};
 use serde::Serialize;
 
-use self::call::Call;
+use self::call::CompilerCall;
 use crate::json::Lines;
 use crate::{Viewer, Written};
 
@@ -90,7 +90,7 @@ impl<W: Write> CompileCommands<W> {
         if let Some(process) = self.processes.get_mut(run.process as usize) {
             process.compiles_from_ns.get_or_insert(run.begin_ns);
         }
-        let Some(mut call) = Call::of(arguments, names::is_of_clang(&arguments[0])) else {
+        let Some(mut call) = CompilerCall::of(arguments, names::is_of_clang(&arguments[0])) else {
             return Ok(());
         };
         if names::is_of_fortran(&arguments[0]) {
@@ -130,7 +130,12 @@ impl<W: Write> CompileCommands<W> {
     }
 
     /// One entry for each source file, without the others: tools expect one compilation in each.
-    fn entries(&mut self, cwd: &[u8], arguments: &[Vec<u8>], call: &Call<'_>) -> io::Result<()> {
+    fn entries(
+        &mut self,
+        cwd: &[u8],
+        arguments: &[Vec<u8>],
+        call: &CompilerCall<'_>,
+    ) -> io::Result<()> {
         for (at, source) in &call.sources {
             let file = absolute(cwd, source);
             let is_other = |place: usize| place != *at && call.files().any(|other| other == place);

@@ -22,14 +22,14 @@ pub(super) struct Letters {
 /// A letter at its place, in pixels.
 pub(super) struct Glyph {
     outline: Outline,
-    place: Place,
+    place: GlyphTransform,
     pub(super) low: Point,
     pub(super) high: Point,
 }
 
 /// Transformation of a letter's own coordinates, with y upwards, to pixels.
 #[derive(Clone, Copy)]
-struct Place {
+struct GlyphTransform {
     /// The anchor of the text, and how far along the baseline the letter begins.
     anchor: Point,
     along: f32,
@@ -38,7 +38,7 @@ struct Place {
     cos: f32,
 }
 
-impl Place {
+impl GlyphTransform {
     fn of(&self, at: Point) -> Point {
         let (x, y) = (self.along + at.x * self.scale, -at.y * self.scale);
         let (sin, cos) = (self.sin, self.cos);
@@ -79,7 +79,7 @@ impl Letters {
         let anchor = point(x as f32, y as f32);
         let mut glyphs = Vec::new();
         for c in text.chars() {
-            let place = Place { anchor, along, scale, sin, cos };
+            let place = GlyphTransform { anchor, along, scale, sin, cos };
             along += advance(c);
             // A space has no outline.
             glyphs.extend(font.outline(font.glyph_id(c)).and_then(|o| Glyph::new(o, place)));
@@ -89,7 +89,7 @@ impl Letters {
 }
 
 impl Glyph {
-    fn new(outline: Outline, place: Place) -> Option<Self> {
+    fn new(outline: Outline, place: GlyphTransform) -> Option<Self> {
         let ab_glyph::Rect { min, max } = outline.bounds;
         let corners = [min, point(min.x, max.y), max, point(max.x, min.y)];
         let (low, high) = bounds(corners.into_iter().map(|corner| place.of(corner)))?;
