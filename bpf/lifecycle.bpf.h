@@ -270,7 +270,7 @@ int on_exit_told(__u64 *ctx)
 	return note_exit((void *)ctx[0], ctx[1] & 1);
 }
 
-/* Earlier, several threads that exit at once may all see live == 0; readers use the first record.
+/* Earlier, several threads that exit at once may all see live == 0; readers use the last record.
  */
 SEC("tp_btf/sched_process_exit")
 int on_exit_guessed(__u64 *ctx)

@@ -25,6 +25,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "scopes"),
     ("proctrace", "split"),
     ("proctrace", "waits"),
+    ("proctrace-recorder", "ebpf"),
     // several users
     ("proctrace", "broker"),
     ("proctrace", "planted"),

@@ -82,7 +82,7 @@ impl Surroundings<'_> {
     /// that the linker tries, and its kind.
     fn searched_directory(&self, directory: &[u8]) -> Option<(&'static str, Vec<u8>)> {
         let plain = self.linker.capabilities.list_directory(directory);
-        for candidate in plain.into_iter().chain([directory]) {
+        for candidate in [plain, directory] {
             if let Some(entry) = entry_of(self.variable(b"LD_LIBRARY_PATH"), candidate) {
                 return Some(("LD_LIBRARY_PATH", entry));
             }

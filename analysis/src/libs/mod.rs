@@ -103,7 +103,7 @@ pub fn libs(
     let system = System { linker, cache, files: &inferred, views: &views };
     let mut walk = Walk {
         starts: Starts::new(system),
-        living: Living::default(),
+        living: Living::flat(),
         nobody: Default::default(),
         causes: Causes::default(),
         file_systems: FileSystems::default(),
@@ -174,7 +174,7 @@ impl Walk<'_> {
             }
             Body::Place(place) => {
                 let record = &place.record;
-                self.living.add_unborn(record.process, record.tgid, event.task);
+                self.is_of(event.task, record.process, record.tgid);
                 if let Some(process) = self.living.get_mut(record.process) {
                     let (namespace, path) = (record.mount_namespace, place.root.clone());
                     process.root = Some(Arc::new(Root { namespace, path }));
@@ -209,9 +209,16 @@ impl Walk<'_> {
         }
     }
 
+    /// A record tells of which process a task is; its birth may be lost.
+    fn is_of(&mut self, task: u32, process: u32, pid: i32) {
+        if let Some(stood_for_it) = self.living.add_unborn(process, pid, task).stood_for_it {
+            self.end(&stood_for_it);
+        }
+    }
+
     fn exec(&mut self, task: u32, exec: &Exec) {
         self.evidence.values.started(exec);
-        self.living.add_unborn(exec.record.process, exec.record.tgid, task);
+        self.is_of(task, exec.record.process, exec.record.tgid);
         let Some(process) = self.living.get_mut(exec.record.process) else { return };
         let start = self.starts.of(exec, process.root.as_ref());
         match &start {

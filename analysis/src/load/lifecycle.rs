@@ -246,7 +246,15 @@ impl Loader<'_> {
                     Some(process) => process,
                     None => {
                         let program = self.number_of(Program::unknown(&comm(&exit.comm)));
-                        self.add_process(exit.process, exit.tgid, exit.start_ns, None, program)
+                        let pid = exit.tgid.cast_unsigned();
+                        let holder = self.process_of_pid.get(pid);
+                        let at =
+                            self.add_process(exit.process, exit.tgid, exit.start_ns, None, program);
+                        // It has ended, and another may have its pid by now.
+                        if let Some(holder) = holder {
+                            self.process_of_pid.insert(pid, holder);
+                        }
+                        at
                     }
                 };
                 // The first task of a new process was added along with it.

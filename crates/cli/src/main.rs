@@ -49,9 +49,6 @@ use proctrace_recorder::{
 
 use crate::args::{Cli, Command, GateAction, GateArgs, LibsAction, LibsArgs};
 
-/// The name of this program.
-const NAME: &str = "proctrace";
-
 fn main() -> ExitCode {
     // A payload may set many marks: parsing by the full definition takes longer than all else.
     if mark::is_set() {
@@ -63,12 +60,12 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, NAME, runs_command),
+        Err(error) => return usage(&error, &Cli::command(), runs_command),
     };
     if let Some((path, words)) = command_in(&cli.command)
         && let Some(error) = misspelt::option(Cli::command(), path, words)
     {
-        return usage(&error, NAME, runs_command);
+        return usage(&error, &Cli::command(), runs_command);
     }
     if let Some(code) = pager::run(&cli.command) {
         return code;

@@ -470,8 +470,13 @@ fn only_root_may_record_the_jobs_of_others() {
         assert!(!said.is_empty());
     }
     // The pattern is read before anything else is done.
-    for wrong in [&["-a", "--per-cgroup=/"][..], &["--per-cgroup"], &["-a", "--per-cgroup=../x/*"]]
-    {
+    for wrong in [
+        &["-a", "--per-cgroup=/"][..],
+        &["--per-cgroup"],
+        &["-a", "--per-cgroup=../x/*"],
+        // That of one job.
+        &["-a", "--per-cgroup", "--batch-cpu", "3"],
+    ] {
         let output = proctrace().arg("record").args(wrong).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success(), "{wrong:?}");

@@ -36,14 +36,16 @@ impl Capabilities {
         all
     }
 
-    /// The directory of which one is such a sub-directory; the directory itself is one. None if the sub-directory is
+    /// The directory of which one is such a sub-directory; the directory itself is one. It is empty if the sub-directory is
     /// named alone, as that of the current directory.
-    pub fn list_directory<'a>(&self, directory: &'a [u8]) -> Option<&'a [u8]> {
-        self.subdirectories().iter().find_map(|sub| {
+    pub fn list_directory<'a>(&self, directory: &'a [u8]) -> &'a [u8] {
+        let found = self.subdirectories().iter().find_map(|sub| {
             let sub = sub.strip_suffix(b"/").unwrap_or(sub);
             let rest = directory.strip_suffix(sub)?;
             if sub.is_empty() || rest.is_empty() { Some(rest) } else { rest.strip_suffix(b"/") }
-        })
+        });
+        // The last of them is no sub-directory at all, which fits any directory.
+        found.unwrap_or(directory)
     }
 }
 

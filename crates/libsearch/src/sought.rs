@@ -30,14 +30,16 @@ impl Sought {
     }
 }
 
-/// Whether a path names a shared library: its name ends in .so, or in .so. followed by a version.
+/// Whether a path names a shared library: its name ends in .so, or in .so. and a version, each part of which begins with a
+/// digit, as in libLLVM.so.19.1-rust-1.83.0-stable and liblapack.so.3gf.
 pub fn is_library(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     name.ends_with(b".so")
-        || name
-            .windows(4)
-            .rposition(|part| part == b".so.")
-            .is_some_and(|at| name[at + 4..].iter().all(|b| b.is_ascii_digit() || *b == b'.'))
+        || name.windows(4).rposition(|part| part == b".so.").is_some_and(|at| {
+            let mut parts = name[at + 4..].split(|byte| *byte == b'.');
+            let begins = parts.all(|part| part.first().is_some_and(u8::is_ascii_digit));
+            begins && !name.ends_with(b"~")
+        })
 }
 
 #[cfg(test)]
@@ -46,12 +48,28 @@ mod tests {
 
     #[test]
     fn libraries_have_versions() {
-        for name in ["libc.so", "/a/libc.so.6", "libCore.so.6.30.04", "a.so.b.so"] {
+        for name in [
+            "libc.so",
+            "/a/libc.so.6",
+            "libCore.so.6.30.04",
+            "a.so.b.so",
+            "liblapack.so.3gf",
+            "libLLVM.so.19.1-rust-1.83.0-stable",
+        ] {
             assert!(is_library(name.as_bytes()), "{name}");
         }
-        for name in
-            ["libc.a", "libc.so.conf", "ld.so.cache", "so", "x.so.bak", "a.so/b", "libc.so.6~", ""]
-        {
+        for name in [
+            "libc.a",
+            "libc.so.conf",
+            "ld.so.cache",
+            "so",
+            "x.so.bak",
+            "a.so/b",
+            "libc.so.6~",
+            "libc.so.6.bak",
+            "libc.so.",
+            "",
+        ] {
             assert!(!is_library(name.as_bytes()), "{name}");
         }
     }

@@ -14,5 +14,5 @@ mod serials;
 mod tests;
 
 pub use birth::{Birth, Register, ends_process};
-pub use living::{Exited, Living, Process};
+pub use living::{Exited, Living, Process, Told};
 pub use serials::Serials;

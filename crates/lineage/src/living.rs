@@ -66,6 +66,15 @@ pub struct Exited<P> {
     pub ended: Option<Process<P>>,
 }
 
+/// What a record told of a process whose birth was lost.
+#[derive(Debug, Clone)]
+pub struct Told<P> {
+    /// True if the process was not known.
+    pub is_new: bool,
+    /// The process that had stood for it, if this was the last of its tasks.
+    pub stood_for_it: Option<Process<P>>,
+}
+
 /// All that is alive, with a `P` for each process and a `T` for each task.
 #[derive(Debug, Clone, Default)]
 pub struct Living<P, T> {
@@ -78,6 +87,7 @@ pub struct Living<P, T> {
     /// Attached processes whose parent may be attached later, by its pid.
     waiting: FastMap<i32, Vec<u32>>,
     untracked: u64,
+    is_flat: bool,
 }
 
 impl<P, T> Register for Living<P, T> {
@@ -93,6 +103,11 @@ impl<P, T> Register for Living<P, T> {
 }
 
 impl<P: Default, T: Default> Living<P, T> {
+    /// A register of processes and tasks alone, which does not keep who hangs below whom.
+    pub fn flat() -> Self {
+        Self { is_flat: true, ..Self::default() }
+    }
+
     /// Number of processes.
     pub fn processes(&self) -> usize {
         self.processes.len()
@@ -140,7 +155,7 @@ impl<P: Default, T: Default> Living<P, T> {
         let (serial, pids) = (attach.head.task, (attach.tgid, attach.parent_tgid));
         // A leader that ended before its threads has no exit record.
         let task = (attach.bits & ATTACH_ZOMBIE == 0).then_some(task);
-        if self.add(serial, birth, pids, process, task) {
+        if self.add(serial, birth, pids, process, task) && !self.is_flat {
             self.join_attached(serial);
         }
         birth
@@ -162,17 +177,18 @@ impl<P: Default, T: Default> Living<P, T> {
         birth
     }
 
-    /// Adds a process that a record tells of although that of its birth was lost; returns true unless it is known.
-    pub fn add_unborn(&mut self, process: u32, pid: i32, task: u32) -> bool {
-        if self.processes.contains_key(&process) {
-            return false;
-        }
+    /// Takes it from a record that this task is of this process: one whose birth was lost, or which stood for its process
+    /// until now, as nothing was known of that.
+    pub fn add_unborn(&mut self, process: u32, pid: i32, task: u32) -> Told<P> {
+        let is_known = self.processes.contains_key(&process);
         let birth = Birth::Process { parent: None, forker: None };
-        let is_new = self.add(process, birth, (pid, 0), P::default(), None);
-        if is_new {
-            self.add_task(task, process, T::default());
+        let is_new = !is_known && self.add(process, birth, (pid, 0), P::default(), None);
+        let mut stood_for_it = None;
+        if (is_known || is_new) && self.tasks.len() < TASKS_MAX {
+            let more = self.tasks.get_mut(&task).map(|(_, more)| std::mem::take(more));
+            stood_for_it = self.add_task(task, process, more.unwrap_or_default());
         }
-        is_new
+        Told { is_new, stood_for_it }
     }
 
     /// Removes a task, and its process with the last; `None` if it is not known.
@@ -209,7 +225,9 @@ impl<P: Default, T: Default> Living<P, T> {
             && !self.processes.contains_key(&serial)
         {
             is_new = true;
-            self.siblings(parent).insert(serial);
+            if !self.is_flat {
+                self.siblings(parent).insert(serial);
+            }
             self.pids.insert(pid, serial);
             let born_of = parent;
             let born =
@@ -222,12 +240,19 @@ impl<P: Default, T: Default> Living<P, T> {
         is_new
     }
 
-    fn add_task(&mut self, serial: u32, process: u32, more: T) {
-        if self.tasks.insert(serial, (process, more)).is_none()
-            && let Some(process) = self.processes.get_mut(&process)
-        {
+    /// Makes a task one of a process; returns the process that it was the last task of until now.
+    fn add_task(&mut self, serial: u32, process: u32, more: T) -> Option<Process<P>> {
+        let before = self.tasks.insert(serial, (process, more)).map(|(before, _)| before);
+        if before == Some(process) {
+            return None;
+        }
+        if let Some(process) = self.processes.get_mut(&process) {
             process.tasks = process.tasks.saturating_add(1);
         }
+        let left = self.processes.get_mut(&before?)?;
+        left.tasks = left.tasks.saturating_sub(1);
+        let (serial, is_last) = (left.serial, left.tasks == 0);
+        if is_last { self.remove(serial) } else { None }
     }
 
     /// The children of a process, or the roots.
@@ -243,6 +268,9 @@ impl<P: Default, T: Default> Living<P, T> {
         let process = self.processes.remove(&serial)?;
         if self.pids.get(&process.pid) == Some(&serial) {
             self.pids.remove(&process.pid);
+        }
+        if self.is_flat {
+            return Some(process);
         }
         if let Some(waiting) = self.waiting.get_mut(&process.parent_pid) {
             waiting.retain(|waits| *waits != serial);

@@ -111,7 +111,7 @@ fn a_process_lives_as_long_as_its_last_thread() {
     // A thread that has called exec: the leader is gone, and the thread has its pid.
     assert!(exit(&mut tree, 3, 1, false).unwrap().ended.is_none());
     assert_eq!((tree.alive(pid(3)), tree.get(3).unwrap().tasks), (Some(3), 1));
-    assert!(!tree.add_unborn(3, pid(3), 4));
+    assert!(!tree.add_unborn(3, pid(3), 4).is_new);
     let ended = exit(&mut tree, 4, 2, true).unwrap();
     assert_eq!((ended.process, ended.ended.unwrap().end), (3, Some((2, 4 << 8))));
     assert_eq!((tree.processes(), tree.tasks(), tree.alive(pid(3))), (2, 2, None));
@@ -174,8 +174,29 @@ fn what_was_lost_is_made_up_for() {
     let birth = fork(&mut tree, 70, (71, 70), (170, 1));
     assert_eq!((birth, birth.process(71)), (Birth::Process { parent: None, forker: None }, 71));
     assert_eq!(tree.get(71).unwrap().more, "lost");
-    assert!(tree.add_unborn(80, 180, 81));
+    assert!(tree.add_unborn(80, 180, 81).is_new);
     assert_eq!((tree.alive(180), tree.get(80).unwrap().tasks), (Some(80), 1));
     assert!(exit(&mut tree, 81, 3, true).unwrap().ended.is_some());
     assert!(exit(&mut tree, 90, 3, true).is_none());
+    // Its process becomes known: nothing is left that stands for it.
+    let told = tree.add_unborn(70, 170, 71);
+    assert!(told.is_new && told.stood_for_it.is_some_and(|it| it.serial == 71));
+    assert_eq!((tree.alive(170), tree.get(70).unwrap().tasks), (Some(70), 1));
+    // A task whose birth was lost, of a process that is known.
+    assert!(!tree.add_unborn(70, 170, 72).is_new);
+    assert!(exit(&mut tree, 71, 4, true).unwrap().ended.is_none());
+    assert!(exit(&mut tree, 72, 5, true).unwrap().ended.is_some());
+    assert_eq!((tree.processes(), tree.tasks()), (3, 3));
+}
+
+#[test]
+fn a_flat_register_keeps_no_tree() {
+    let mut tree = Tree::flat();
+    fork(&mut tree, 1, (2, 2), (pid(2), pid(1)));
+    fork(&mut tree, 2, (3, 3), (pid(3), pid(2)));
+    assert_eq!((tree.roots().len(), tree.get(2).unwrap().children.len()), (0, 0));
+    assert_eq!(tree.get(3).unwrap().born_of, Some(2));
+    ends(&mut tree, 2);
+    ends(&mut tree, 3);
+    assert_eq!((tree.processes(), tree.tasks()), (0, 0));
 }

@@ -7,6 +7,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use proctrace_recorder::args::{
     BrokerArgs, DoctorArgs, DumpArgs, ImportArgs, MarkArgs, RecordArgs, TopArgs,
 };
+use proctrace_recorder::program::RECORDER;
 
 /// What did this job really run, and what did it cost?
 ///
@@ -14,7 +15,7 @@ use proctrace_recorder::args::{
 /// descendants, with exact CPU accounting. proctrace reads what it has recorded.
 #[derive(Debug, Parser)]
 #[command(
-    name = NAME,
+    name = RECORDER,
     version,
     max_term_width = 100,
     after_help = "Start with: sudo proctrace record -- COMMAND"
@@ -50,9 +51,6 @@ pub(crate) enum Command {
     },
 }
 
-/// The name of this program.
-pub(crate) const NAME: &str = "proctrace-recorder";
-
 /// Returns the definition of the command line.
 pub(crate) fn definition() -> clap::Command {
     let definition = Cli::command();
@@ -73,7 +71,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
 fn renamed(mut command: clap::Command, own: &[String]) -> clap::Command {
     let rename = |text: String| {
         own.iter().fold(text, |text, name| {
-            text.replace(&format!("proctrace {name}"), &format!("{NAME} {name}"))
+            text.replace(&format!("proctrace {name}"), &format!("{RECORDER} {name}"))
         })
     };
     // An override of the usage can be read only where it is rendered.
@@ -92,7 +90,20 @@ fn renamed(mut command: clap::Command, own: &[String]) -> clap::Command {
     if let Some(text) = command.get_after_long_help().map(ToString::to_string) {
         command = command.after_long_help(rename(text));
     }
-    command.mut_subcommands(|command| renamed(command, own))
+    command
+        .mut_args(|argument| {
+            let (help, long) = (argument.get_help(), argument.get_long_help());
+            let (help, long) = (help.map(ToString::to_string), long.map(ToString::to_string));
+            let argument = match help {
+                Some(text) => argument.help(rename(text)),
+                None => argument,
+            };
+            match long {
+                Some(text) => argument.long_help(rename(text)),
+                None => argument,
+            }
+        })
+        .mut_subcommands(|command| renamed(command, own))
 }
 
 #[cfg(test)]
@@ -115,7 +126,7 @@ mod tests {
         for command in definition.get_subcommands_mut() {
             let help = command.render_long_help().to_string();
             for name in ["record", "top", "import", "dump", "mark", "broker"] {
-                assert!(!help.contains(&format!("proctrace {name} ")), "{help}");
+                assert!(!help.contains(&format!("proctrace {name}")), "{help}");
             }
         }
         let record = definition.find_subcommand_mut("record").unwrap().render_long_help();
@@ -142,8 +153,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_example_is_understood() {
+        let mut definition = definition();
+        definition.build();
+        let mut examples = 0;
+        for command in definition.get_subcommands_mut() {
+            let help = command.render_long_help().to_string();
+            let lines = help.lines().filter_map(|line| {
+                let words = line.trim().trim_start_matches("sudo ").strip_prefix(RECORDER)?;
+                line.starts_with("  ").then_some(words)
+            });
+            for words in lines {
+                // What a shell makes of the rest is not ours.
+                let words = words.split(['|', ';']).next().unwrap_or_default();
+                let words = words.replace("$(pgrep -o httpd)", "1").replace('\'', "");
+                let all = [RECORDER].into_iter().chain(words.split_whitespace());
+                assert!(parse(all.map(OsString::from)).is_ok(), "{words}");
+                examples += 1;
+            }
+        }
+        assert!(examples > 10, "{examples}");
+    }
+
     fn record(arguments: &[&str]) -> Result<Box<RecordArgs>, clap::Error> {
-        let all = [NAME, "record"].iter().chain(arguments).map(OsString::from);
+        let all = [RECORDER, "record"].iter().chain(arguments).map(OsString::from);
         parse(all).map(|command| match command {
             Command::Record(args) => args,
             other => panic!("{other:?}"),

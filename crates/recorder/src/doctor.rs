@@ -16,6 +16,7 @@ use proctrace_report::{escape, wrap};
 use serde_json::{Value, json};
 
 use crate::args::DoctorArgs;
+use crate::program::name;
 use crate::source::{broker_socket, try_broker};
 use crate::{confine, exit_code};
 
@@ -50,12 +51,16 @@ fn summary(by_ebpf: bool, by_broker: bool) -> String {
     match (by_ebpf, by_broker, may_trace()) {
         (true, ..) => "Recording is possible.".to_owned(),
         (_, true, _) => {
-            "Recording is possible by the broker, which `proctrace record` asks by itself."
-                .to_owned()
+            format!(
+                "Recording is possible by the broker, which `{} record` asks by itself.",
+                name()
+            )
         }
-        (.., Ok(())) => "Recording by eBPF is not possible. Commands can be recorded by ptrace:\n\
-             proctrace record --backend ptrace -- COMMAND"
-            .to_owned(),
+        (.., Ok(())) => format!(
+            "Recording by eBPF is not possible. Commands can be recorded by ptrace:\n\
+             {} record --backend ptrace -- COMMAND",
+            name()
+        ),
         (.., Err(error)) => format!("Recording is not possible, nor is it by ptrace ({error})."),
     }
 }

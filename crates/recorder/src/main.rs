@@ -17,7 +17,7 @@ use proctrace_recorder::{
     broker, doctor, dump, exit_code, import, manual, mark, misspelt, record, top,
 };
 
-use crate::cli::{Command, NAME, definition, parse};
+use crate::cli::{Command, definition, parse};
 
 fn main() -> ExitCode {
     // A payload may set many marks: parsing by the full definition takes longer than all else.
@@ -30,12 +30,12 @@ fn main() -> ExitCode {
     }
     let command = match parse(std::env::args_os()) {
         Ok(command) => command,
-        Err(error) => return usage(&error, NAME, runs_command),
+        Err(error) => return usage(&error, &definition(), runs_command),
     };
     if let Command::Record(args) = &command
         && let Some(error) = misspelt::option(definition(), &["record"], args.command())
     {
-        return usage(&error, NAME, runs_command);
+        return usage(&error, &definition(), runs_command);
     }
     let is_recording = matches!(command, Command::Record(_));
     if let Some(needs) = needs(&command) {

@@ -46,15 +46,17 @@ pub fn option(
     Some(clap::Error::raw(ErrorKind::UnknownArgument, text).with_cmd(definition))
 }
 
-/// Proposes to record a word that is no command of `program`, but another program, or names the program that has it.
-pub fn command(error: &clap::Error, program: &str) -> Option<String> {
+/// Proposes to record a word that is no command of this program, but another program, or names the program that has it.
+pub fn command(error: &clap::Error, definition: &clap::Command) -> Option<String> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
     }
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
         return None;
     };
-    if is_command(word) {
+    let program = definition.get_name();
+    let is_first = std::env::args_os().nth(1).is_some_and(|given| given == OsStr::new(word));
+    if is_first && is_command(word) {
         return Some(format!("  tip: it is a command of proctrace; {program} only records\n"));
     }
     let path = std::env::var_os("PATH")?;

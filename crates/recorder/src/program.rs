@@ -2,12 +2,16 @@
 //! and messages of what a command returned.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Error, Result};
 
 use crate::args::DEFAULT_TRACE;
 use crate::{exit_code, misspelt, say};
+
+/// The program that only records.
+pub const RECORDER: &str = "proctrace-recorder";
 
 /// A command that was run: its result, and what becomes of its failure.
 #[derive(Debug)]
@@ -36,12 +40,19 @@ impl Ended {
                 let has_no_trace = is_default_trace_missing(&error);
                 say::error(&with_place(error));
                 if has_no_trace {
-                    say::note("record first: sudo proctrace record -- COMMAND");
+                    say::note(&format!("record first: sudo {} record -- COMMAND", name()));
                 }
                 code.into()
             }
         }
     }
+}
+
+/// The name of this program, in what it says of itself.
+pub(crate) fn name() -> &'static str {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let name = Path::new(&called).file_name();
+    if name == Some(OsStr::new(RECORDER)) { RECORDER } else { "proctrace" }
 }
 
 /// Tells whether nothing is asked but which commands there are, and then whether all of them are.
@@ -62,14 +73,14 @@ pub fn asks_for_commands() -> Option<bool> {
 /// exits with 2 itself.
 pub fn usage(
     error: &clap::Error,
-    program: &str,
+    definition: &clap::Command,
     runs_command: impl FnOnce(&[&OsStr]) -> bool,
 ) -> ExitCode {
     let plain = error.to_string();
     if !error.use_stderr() || say::is_printable(&plain) {
         // There is nowhere to report a failure to print.
         let _ = error.print();
-        if let Some(tip) = misspelt::command(error, program) {
+        if let Some(tip) = misspelt::command(error, definition) {
             say::raw(&tip);
         }
     } else {

@@ -1,65 +1,15 @@
-//! The recorder without the analysis, used as on a worker node: it records by eBPF and by ptrace, marks, shows and dumps what
-//! programs declare, and says of what it does not have where that is.
+//! The recorder without the analysis, as anybody uses it: it records by ptrace, marks, shows and dumps what programs declare, and
+//! says of what it does not have where that is.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod common;
 
-use serde_json::Value;
-
-fn recorder() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_proctrace-recorder"));
-    // cargo adds its directories to the loader's search path, in which the payload's programs would look, too.
-    command.env_remove("LD_LIBRARY_PATH");
-    command
-}
-
-fn run(arguments: &[&str], trace: &Path) -> Output {
-    let output = recorder().args(arguments).arg(trace).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    output
-}
-
-/// Records 20 × true and a mark, and returns the events.
-fn records(backend: &str) -> Vec<Value> {
-    let directory = tempfile::tempdir().unwrap();
-    let trace = directory.path().join("job.ptrace");
-    let spawn = proctrace_fixtures::program("spawn");
-    let script = "\"$1\" 20 /bin/true; \"$2\" mark half; exit 3";
-    let recorded = recorder()
-        .args(["record", "--backend", backend, "--output"])
-        .arg(&trace)
-        .args(["--", "sh", "-c", script, "sh"])
-        .arg(spawn)
-        .arg(env!("CARGO_BIN_EXE_proctrace-recorder"))
-        .output()
-        .unwrap();
-    let said = String::from_utf8(recorded.stderr).unwrap();
-    assert_eq!(recorded.status.code(), Some(3), "{said}");
-    assert!(said.contains("0 lost"), "{said}");
-    let lines = String::from_utf8(run(&["top", "--progress=1s"], &trace).stdout).unwrap();
-    assert!(lines.contains("23 processes"), "{lines}");
-    let events = String::from_utf8(run(&["dump"], &trace).stdout).unwrap();
-    events.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn count(events: &[Value], kind: &str) -> usize {
-    events.iter().filter(|event| event["kind"] == kind).count()
-}
+use common::recorder;
 
 #[test]
 fn declared_processes_are_recorded() {
-    for backend in ["ebpf", "ptrace"] {
-        let events = records(backend);
-        // The fixture, its 20 children, and the mark; sh is attached.
-        assert_eq!((count(&events, "attach"), count(&events, "fork")), (1, 22), "{backend}");
-        assert_eq!((count(&events, "exit"), count(&events, "exec")), (23, 23), "{backend}");
-        let marks = events.iter().filter(|event| {
-            event["kind"] == "exec" && event["argv"][1] == "mark" && event["argv"][2] == "half"
-        });
-        assert_eq!(marks.count(), 1, "{backend}");
-    }
+    common::declared("ptrace");
 }
 
 #[test]
@@ -74,4 +24,15 @@ fn what_only_the_analysis_has_is_named() {
     // A script must not take it for the command's own status.
     let unknown = recorder().args(["record", "--summary", "lake", "--", "true"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(125));
+}
+
+#[test]
+fn only_what_proctrace_has_is_said_to_be_there() {
+    // A word below a command is none of proctrace.
+    for words in [["import", "record"], ["import", "report"], ["help", "nothing"]] {
+        let refused = recorder().args(words).output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(!said.contains("command of proctrace"), "{said}");
+    }
 }

@@ -81,7 +81,7 @@ pub(crate) struct AboutArgs {
 )]
 pub(crate) struct RecordSummaryArgs {
     /// When the recording is finished, add its summary to the fleet in DIR, as `proctrace summarize`
-    /// does.
+    /// does. With --per-cgroup, each job is summarized as its cgroup ends.
     #[arg(long, value_name = "DIR")]
     pub(crate) summary: Option<PathBuf>,
 

@@ -78,11 +78,15 @@ impl View {
         let ExecFixed { head, process, tgid, run_ns, utime_ns, stime_ns, bits, comm, .. } =
             exec.fixed;
         let is_counted = bits & EXEC_BEFORE == 0;
-        if self.living.add_unborn(process, tgid, head.task) {
+        let told = self.living.add_unborn(process, tgid, head.task);
+        if told.is_new {
             if let Some(process) = self.living.get_mut(process) {
                 process.started_ns = head.time_ns;
             }
             self.born(head.task, process, false);
+        }
+        if let Some(stood_for_it) = told.stood_for_it {
+            self.ended(stood_for_it, head.time_ns);
         }
         let spawner = self.living.get(process).and_then(|process| process.spawner);
         let spawner = spawner.and_then(|number| self.programs.get(number)).map(|p| &p.name);

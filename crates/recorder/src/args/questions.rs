@@ -68,7 +68,7 @@ const GROUPS: [(&str, &[Answer]); 6] = [
 const SET_UP: &[Answer] = &[
     ("completions", "completions of the command line for bash, zsh, fish, …"),
     ("man", "write the man pages into a directory"),
-    ("help", "the help of a command, as `proctrace COMMAND --help`"),
+    ("help", "the help of a command, as COMMAND --help"),
 ];
 
 /// What stands before the name of the program, what after it, and what that does.

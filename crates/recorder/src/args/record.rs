@@ -30,7 +30,7 @@ use super::parse::{
         sudo proctrace record -o before.ptrace -- ./job.sh --events 100\n  \
         sudo proctrace record --env ROOT_LDSYSPATH --grace 60s -- ./daemonizing-job\n  \
         sudo proctrace record -p $(pgrep -o httpd) --duration 30s\n  \
-        sudo proctrace record -a --per-cgroup -o jobs --summary lake --discard-trace\n\n\
+        sudo proctrace record -a --per-cgroup -o jobs\n\n\
         Exit status: the command's own (128+N if signal N killed it), 127 if it was not found, \
         126 if it could not be executed, 125 if recording failed."
 )]
@@ -168,8 +168,7 @@ pub struct RecordArgs {
     /// With -a: record the jobs of this node, each into a trace of its own. A job is a cgroup that
     /// PATTERN names, with all below it: a path below the mount point of cgroup v2, with * for any
     /// characters. Without PATTERN: the cgroups of Slurm, HTCondor, Docker, Podman and Kubernetes. --output
-    /// names the directory of the traces; with --summary, each job is summarized as its cgroup ends. Can be
-    /// given several times.
+    /// names the directory of the traces. Can be given several times.
     #[arg(
         help_heading = NODES,
         long,

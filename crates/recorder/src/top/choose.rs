@@ -9,13 +9,15 @@ use anyhow::{Context, Result, bail};
 use proctrace_trace::MAGIC;
 
 use crate::live;
+use crate::program::name;
 
 /// The newest trace in the current directory that a recorder is writing.
 pub(super) fn newest() -> Result<PathBuf> {
     let Some(path) = newest_in(Path::new("."))? else {
         bail!(
-            "no recording is being written in this directory; name a trace: proctrace top FILE, or \
-             start one: proctrace record --live -- COMMAND"
+            "no recording is being written in this directory; name a trace: {name} top FILE, or \
+             start one: {name} record --live -- COMMAND",
+            name = name()
         );
     };
     Ok(path)

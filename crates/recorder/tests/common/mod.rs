@@ -1,0 +1,57 @@
+//! Records declared processes and a mark by the recorder without the analysis, as on a worker node.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+pub(crate) fn recorder() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_proctrace-recorder"));
+    // cargo adds its directories to the loader's search path, in which the payload's programs would look, too.
+    command.env_remove("LD_LIBRARY_PATH");
+    command
+}
+
+fn run(arguments: &[&str], trace: &Path) -> Output {
+    let output = recorder().args(arguments).arg(trace).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// Records 20 × true and a mark, and returns the events.
+fn records(backend: &str) -> Vec<Value> {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("job.ptrace");
+    let spawn = proctrace_fixtures::program("spawn");
+    let script = "\"$1\" 20 /bin/true; \"$2\" mark half; exit 3";
+    let recorded = recorder()
+        .args(["record", "--backend", backend, "--output"])
+        .arg(&trace)
+        .args(["--", "sh", "-c", script, "sh"])
+        .arg(spawn)
+        .arg(env!("CARGO_BIN_EXE_proctrace-recorder"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(recorded.stderr).unwrap();
+    assert_eq!(recorded.status.code(), Some(3), "{said}");
+    assert!(said.contains("0 lost"), "{said}");
+    let lines = String::from_utf8(run(&["top", "--progress=1s"], &trace).stdout).unwrap();
+    assert!(lines.contains("23 processes"), "{lines}");
+    let events = String::from_utf8(run(&["dump"], &trace).stdout).unwrap();
+    events.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn count(events: &[Value], kind: &str) -> usize {
+    events.iter().filter(|event| event["kind"] == kind).count()
+}
+
+/// Checks the events of a recording by this backend: the fixture, its 20 children, and the mark; sh is attached.
+pub(crate) fn declared(backend: &str) {
+    let events = records(backend);
+    assert_eq!((count(&events, "attach"), count(&events, "fork")), (1, 22), "{backend}");
+    assert_eq!((count(&events, "exit"), count(&events, "exec")), (23, 23), "{backend}");
+    let marks = events.iter().filter(|event| {
+        event["kind"] == "exec" && event["argv"][1] == "mark" && event["argv"][2] == "half"
+    });
+    assert_eq!(marks.count(), 1, "{backend}");
+}
