@@ -9,7 +9,7 @@ use crate::recording::fast::Bits;
 
 /// Programs that keep what compilers make.
 const COMPILER_CACHES: [&str; 2] = ["ccache", "sccache"];
-/// Fewer are no cache that is filled: some modules are never found.
+/// Minimum compilers or modules of a cache that is filled: some modules are never found.
 const FILLED_MIN: u64 = 5;
 
 /// The caches that the changed job seems to fill, a phrase each.
@@ -29,7 +29,7 @@ pub(super) fn filled(before: &Evidence<'_>, after: &Evidence<'_>) -> Vec<String>
     filled
 }
 
-/// Whether the changed job uses the cache that is the cure, and the job before it did not.
+/// Returns whether the changed job uses the cache that is the cure, and the job before it did not.
 pub(super) fn is_taken(
     cure: &Cure,
     (before, found): (&Evidence<'_>, &Found),

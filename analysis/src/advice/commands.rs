@@ -11,15 +11,15 @@ use super::rules::AdviceRules;
 use crate::recording::fast::{FastMap, FastSet};
 use crate::recording::process::Process;
 
-/// Fewer are not worth a change.
+/// Minimum commands that are worth a change.
 const COUNT_MIN: usize = 10;
-/// A command that computes longer does not only transform a few words.
+/// Maximum CPU time of a command that only transforms a few words.
 const CPU_MAX_NS: u64 = 20_000_000;
-/// One that lives longer waits for something.
+/// Maximum life of a command that does not wait for something.
 const LIFE_MAX_NS: u64 = 200_000_000;
-/// Starts of programs differ by so much CPU time.
+/// Difference in CPU time between starts of programs.
 const START_SLACK_NS: u64 = 4_000_000;
-/// A command with more than so many times the CPU time of a start does work of its own.
+/// Maximum CPU time, as a multiple of that of a start, of a command that does no work of its own.
 const STARTS_MAX: u64 = 4;
 /// Commands that are named.
 const NAMED: usize = 4;
@@ -112,7 +112,7 @@ fn shorts(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<bool> {
     short
 }
 
-/// What may go wrong with the replacements of these commands, each risk with those that have it.
+/// Risks of the replacements of these commands, each with the commands that have it.
 fn risk(rules: &AdviceRules, counts: &[(&str, u64)]) -> String {
     let mut risks: Vec<(&str, Vec<&str>)> = Vec::new();
     for (command, _) in counts {

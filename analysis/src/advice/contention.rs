@@ -11,7 +11,7 @@ use crate::recording::bins::BinSeries;
 use crate::recording::fast::Bits;
 use crate::recording::process::Process;
 
-/// So many more tasks than there are cores want one, on average.
+/// Minimum excess of tasks that want a core over the cores that there are, on average.
 const EXCESS_MIN: f64 = 0.5;
 
 /// The whole recording, if its tasks want more cores than there are on average, and not only in one sample, and if its
@@ -112,7 +112,7 @@ pub(super) fn coordinated(evidence: &Evidence<'_>) -> Bits {
     coordinated
 }
 
-/// How many tasks run or wait for a CPU, on average.
+/// Number of tasks that run or wait for a CPU, on average.
 fn wanted(evidence: &Evidence<'_>) -> f64 {
     let used = &evidence.recording.totals.used;
     used.run_ns.saturating_add(used.run_delay_ns) as f64 / evidence.wall_ns.max(1) as f64

@@ -107,13 +107,13 @@ const WORKERS: [&str; 15] = [
     "--max-procs",
 ];
 
-/// More are hardly meant for one machine.
+/// Maximum number of workers: more are hardly meant for one machine.
 const WORKERS_MAX: u32 = 1024;
 
 /// Letters of make's options that take an argument.
 const TAKE_ARGUMENT: &str = "CEIOWflo";
 
-/// Whether a command line is that of a program that decides itself what runs at once.
+/// Returns whether a command line is that of a program that decides itself what runs at once.
 pub(super) fn coordinates(template: &str) -> bool {
     let name = of_whole(program(template));
     COORDINATORS.contains(&name)
@@ -138,8 +138,8 @@ pub(super) fn program(template: &str) -> &str {
     first
 }
 
-/// Whether a command line is that of a script that belongs to a tool, as configure to autoconf, or mvn to Maven: who runs it does not
-/// change it.
+/// Returns whether a command line is that of a script that belongs to a tool, as configure to autoconf, or mvn to Maven: who runs it
+/// does not change it.
 pub(super) fn is_of_tool(line: &str) -> bool {
     // A recipe of make: bash -c "/bin/bash ./libtool ...".
     if let Some((shell, command)) = line.split_once(" -c ")
@@ -162,7 +162,7 @@ pub(super) fn is_of_tool(line: &str) -> bool {
         || INSTALLED.iter().any(|part| format!("/{}", script_path(line)).contains(part))
 }
 
-/// Whether a shell's command is not several, as those of a job.
+/// Returns whether a shell's command is a single one, not several as those of a job.
 fn is_one_command(command: &str) -> bool {
     !command.contains([';', '&', '|', '\n', '<', '>', '(', '$', '`']) && !command.contains("\\n")
 }
@@ -171,13 +171,13 @@ fn first_path(words: &str) -> &str {
     words.split(' ').next().unwrap_or("")
 }
 
-/// Whether a program of this name is a script that a tool has written or copied into a project. Of a long command line
-/// that is cut, the name is known all the same.
+/// Returns whether a program of this name is a script that a tool has written or copied into a project. Of a long
+/// command line that is cut, the name is known all the same.
 pub(super) fn is_generated(name: &str) -> bool {
     GENERATED.contains(&name)
 }
 
-/// Whether a command line is that of a script that came with the system.
+/// Returns whether a command line is that of a script that came with the system.
 pub(super) fn is_of_system(line: &str) -> bool {
     script_path(line).starts_with("/usr/") && is_of_tool(line)
 }
@@ -190,8 +190,8 @@ fn script_path(line: &str) -> &str {
     line.split(' ').skip(1).find(|word| !word.starts_with('-')).unwrap_or("")
 }
 
-/// Whether two command lines may be turns of one loop: the same options in the same places, and something else that differs. Who runs
-/// the very same command again needs what it did before, as with LaTeX.
+/// Returns whether two command lines may be turns of one loop: the same options in the same places, and something else that differs.
+/// Who runs the very same command again needs what it did before, as with LaTeX.
 pub(super) fn are_turns(one: &str, other: &str) -> bool {
     // Of a number behind it: --seed=1, -n5.
     let option = |word: &str| -> Option<String> {
@@ -236,7 +236,7 @@ pub(super) fn of_whole(name: &str) -> &str {
     if name.starts_with("bats-exec-") { "bats" } else { name }
 }
 
-/// Whether a command line of make asks for jobs at once: -j, -j4, -kj4, --jobs=4; not -j1.
+/// Returns whether a command line of make asks for jobs at once: -j, -j4, -kj4, --jobs=4; not -j1.
 pub(super) fn asks_for_jobs(line: &str) -> bool {
     let mut words = line.split(' ').skip(1).peekable();
     while let Some(word) = words.next() {
@@ -267,12 +267,12 @@ pub(super) fn asks_for_jobs(line: &str) -> bool {
     false
 }
 
-/// Whether a command line asks for several threads or workers.
+/// Returns whether a command line asks for several threads or workers.
 pub(super) fn asks_for_workers(line: &str) -> bool {
     workers(line).is_some()
 }
 
-/// How many threads or workers a command line asks for, if it asks for several; 0 for as many as there are cores.
+/// Number of threads or workers that a command line asks for, if it asks for several; 0 for as many as there are cores.
 pub(super) fn workers(line: &str) -> Option<u32> {
     let mut words = line.split(' ').skip(1).peekable();
     while let Some(word) = words.next() {
@@ -294,7 +294,7 @@ pub(super) fn workers(line: &str) -> Option<u32> {
     None
 }
 
-/// What a command does, for those that do different things: the first argument if that is a plain word, as `clone` of git.
+/// The sub-command of a command that does different things: the first argument if that is a plain word, as `clone` of git.
 pub(super) fn subcommand(line: &str) -> Option<&str> {
     let plain =
         |word: &&str| word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');

@@ -6,7 +6,7 @@ use super::evidence::{Evidence, first_word, is_whole, script};
 use super::rules::{AdviceRules, Cure};
 use super::{Effect, Found};
 
-/// In a changed command line, that of the program that started the processes.
+/// Placeholder in a changed command line for that of the program that started the processes.
 const SPAWNER: &str = "{spawner}";
 
 /// Per cure, all processes that it concerns.

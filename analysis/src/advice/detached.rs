@@ -12,13 +12,13 @@ use crate::recording::bins::Bins;
 use crate::recording::fast::Bits;
 use crate::recording::tracks::Track;
 
-/// What processes of one command line did after their parents had ended.
+/// Work of the processes of one command line after their parents had ended.
 #[derive(Default)]
 struct Left {
     units: Vec<u32>,
     /// CPU time, with that of descendants, since the parent ended.
     since_ns: u64,
-    /// Of it, since the command ended.
+    /// The part of it since the command ended.
     after_ns: u64,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
 struct Courses<'e, 'a> {
     evidence: &'e Evidence<'a>,
     bins: &'a Bins,
-    /// Of the processes that have a course.
+    /// Course of each process that has one.
     of_process: BTreeMap<u32, &'a Track>,
 }
 

@@ -8,9 +8,9 @@ pub(super) struct Engine {
     pub(super) name: &'static str,
     /// Options with the number of children at a time. The first is how one asks for more.
     options: &'static [&'static str],
-    /// Whether it runs one at a time without any of these.
+    /// True if it runs one at a time without any of these.
     one_unasked: bool,
-    /// What is missing if it can run several at once only with something else.
+    /// Requirement that is missing if it can run several at once only with something else.
     pub(super) needs: Option<&'static str>,
 }
 
@@ -134,7 +134,7 @@ const THREADS: [Threads; 8] = [
     Threads { name: "zstd", of: &[], option: "-T" },
 ];
 
-/// What a command line can be given to use several cores: the name of its program, with the subcommand, and the option.
+/// Name of a command line's program, with the subcommand, and the option by which it can use several cores.
 pub(super) fn asks_for_threads(line: &str, number: u64) -> Option<(String, String)> {
     let name = program(line);
     let threads = THREADS.iter().find(|of| of.name == name)?;
@@ -157,7 +157,7 @@ pub(super) fn asks_for_threads(line: &str, number: u64) -> Option<(String, Strin
 /// Programs that compute with one thread, and what does the same with several: its name and option.
 const OTHERWISE: [(&str, &str, &str); 2] = [("gzip", "pigz", "-p"), ("bzip2", "pbzip2", "-p")];
 
-/// What does the work of a command line with several threads, which its program cannot: its command line.
+/// Replacement that does the work of a command line with several threads, which its program cannot: its command line.
 pub(super) fn with_threads_otherwise(line: &str, number: u64) -> Option<(&str, String)> {
     let name = program(line);
     let (_, other, option) = OTHERWISE.iter().find(|(known, ..)| *known == name)?;

@@ -1,4 +1,4 @@
-//! What all kinds of advice look at: a recording, its critical path, and who started whom, computed once.
+//! Evidence that all kinds of advice share: a recording, its critical path, and who started whom, computed once.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -26,7 +26,8 @@ const CERTAIN_PERCENT: u64 = 10;
 const BESIDE_LOOKUP_PERCENT: u64 = 50;
 const BESIDE_LOOKUP_NS: f64 = 500.0;
 
-/// A process that waits for CPUs longer, in relation to its CPU time, waits for something else as well.
+/// Maximum ratio of the time on the path to the CPU time: a process that waits for CPUs longer waits for something else
+/// as well.
 const STRETCH_MAX: f64 = 20.0;
 
 /// Words that begin the command lines of shells.
@@ -36,7 +37,7 @@ pub(super) const SHELLS: [&str; 9] =
 /// And those of other programs that run what their arguments name.
 const INTERPRETERS: [&str; 8] = ["node", "nodejs", "deno", "bun", "java", "R", "Rscript", "tclsh"];
 
-/// A subshell has executed nothing.
+/// Name of a subshell, which has executed nothing.
 const SUBSHELL: &str = "$(…)";
 
 /// A recording, prepared for all detectors.
@@ -48,19 +49,19 @@ pub(crate) struct Evidence<'a> {
     pub(crate) min_percent: f64,
     /// Time of each process on the path.
     pub(crate) path_ns: Vec<u64>,
-    /// Of it, the time in which it ran, and in which it was ready and had no CPU.
+    /// The parts of it in which the process ran, and in which it was ready and had no CPU.
     busy_ns: Vec<(u64, u64)>,
     /// The same with its descendants.
     pub(crate) path_below_ns: Vec<u64>,
     /// CPU time of each process with its descendants.
     pub(crate) cpu_below_ns: Vec<u64>,
-    /// Where the children of each process begin in `children`.
+    /// Index in `children` at which the children of each process begin.
     first_child: Vec<u32>,
     children: Vec<u32>,
-    /// Which templates are those of shells.
+    /// True for the templates that are those of shells.
     shells: Vec<bool>,
     model: OnceCell<Model<'a>>,
-    /// How much earlier the command ends without sets of tasks that were asked about.
+    /// Sets of tasks that were asked about, each with the nanoseconds by which the command ends earlier without it.
     earlier: RefCell<Vec<(Bits, u64)>>,
     passes: OnceCell<Vec<(Pass, Vec<&'a MemoryReading>)>>,
 }
@@ -70,7 +71,7 @@ impl<'a> Evidence<'a> {
         Self::along(recording, CriticalPath::of(recording).map(Cow::Owned), min_percent)
     }
 
-    /// Of a recording whose critical path is this.
+    /// Makes the evidence of a recording whose critical path is this.
     pub(crate) fn along(
         recording: &'a Recording,
         path: Option<Cow<'a, CriticalPath>>,
@@ -218,7 +219,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// When a process ended, at the latest at the end of the recording.
+    /// Time at which a process ended, at the latest the end of the recording.
     pub(crate) fn ended_ns(&self, process: u32) -> u64 {
         self.process(process).ended_ns().unwrap_or(self.recording.last_ns)
     }
@@ -236,7 +237,7 @@ impl<'a> Evidence<'a> {
         (left <= 1.0).then_some(percent)
     }
 
-    /// Whether a gain that reaches this much may be worth a line.
+    /// Returns whether a gain that reaches this much may be worth a line.
     pub(crate) fn pays(&self, wall_ns: u64, cpu_ns: u64) -> bool {
         self.is_worth(wall_ns, self.wall_ns) || self.is_worth(cpu_ns, self.cpu_ns)
     }
@@ -299,7 +300,7 @@ impl<'a> Evidence<'a> {
         tasks
     }
 
-    /// How much earlier the command ends without what is cut; `None` if the path is not known.
+    /// Nanoseconds by which the command ends earlier without what is cut; `None` if the path is not known.
     pub(crate) fn earlier_ns(&self, cut: Cut<'_>) -> Option<u64> {
         let part = self.path.as_ref()?.parts.last()?;
         let last = (part.task as usize, part.end_ns);
@@ -307,8 +308,8 @@ impl<'a> Evidence<'a> {
         Some(model.earlier_ns(cut))
     }
 
-    /// How much earlier the command ends if these processes themselves take no time. Several kinds of advice may be about
-    /// the same ones, so answers are kept.
+    /// Nanoseconds by which the command ends earlier if these processes themselves take no time. Several kinds of advice
+    /// may be about the same ones, so answers are kept.
     pub(crate) fn earlier_ns_without(&self, processes: &[u32]) -> Option<u64> {
         let tasks = self.tasks(processes);
         let known = |(of, earlier_ns): &(Bits, u64)| (*of == tasks).then_some(*earlier_ns);
@@ -331,22 +332,23 @@ impl<'a> Evidence<'a> {
         self.busy_ns[process as usize].1
     }
 
-    /// How much longer a process seems to run on the path than it has a CPU, as the shortest waits are not recorded.
+    /// Ratio of the time for which a process seems to run on the path to its CPU time there: at least 1, as the
+    /// shortest waits are not recorded.
     pub(crate) fn pace(&self, process: u32) -> f64 {
         let running_ns = self.busy_ns[process as usize].0;
         let cpu_ns = running_ns.min(self.process(process).cpu.total_ns());
         (running_ns as f64 / cpu_ns.max(1) as f64).clamp(1.0, STRETCH_MAX)
     }
 
-    /// How much longer the path is on a process that computes than it has a CPU: 1 if it always gets one at once.
-    /// CPU time that is saved on the path shortens it by so much.
+    /// Ratio of the time of the path on a process that computes to its CPU time there: 1 if it always gets a CPU at
+    /// once. CPU time that is saved on the path shortens it by so much.
     pub(crate) fn stretch(&self, process: u32) -> f64 {
         let (running_ns, ready_ns) = self.busy_ns[process as usize];
         let cpu_ns = running_ns.min(self.process(process).cpu.total_ns());
         (running_ns.saturating_add(ready_ns) as f64 / cpu_ns.max(1) as f64).clamp(1.0, STRETCH_MAX)
     }
 
-    /// Whether a process is another one, or descends from it.
+    /// Returns whether a process is another one, or descends from it.
     pub(crate) fn descends_from(&self, process: u32, ancestor: u32) -> bool {
         self.ancestors(process).any(|at| at == ancestor as usize)
     }
@@ -359,8 +361,7 @@ impl<'a> Evidence<'a> {
         std::iter::successors(Some(process as usize), parent)
     }
 
-    /// What is gained if processes, with their descendants, are not started: `None` if that is too little
-    /// to be worth a line.
+    /// Gain if processes, with their descendants, are not started: `None` if that is too little to be worth a line.
     pub(crate) fn without(&self, units: &[u32]) -> Option<Removal> {
         let (own_path_ns, own_cpu_ns) = self.share_of_spawners(units);
         let sum = |of: &[u64]| {
@@ -389,8 +390,8 @@ impl<'a> Evidence<'a> {
         Some(Removal { processes, wall: wall.at_most(self.wall_ns), cpu: cpu.at_most(self.cpu_ns) })
     }
 
-    /// What the spawners of these processes spend themselves, on the path and in total, divided evenly among
-    /// all their children: to fork them and to reap them.
+    /// Time that the spawners of these processes spend themselves, on the path and in total, divided evenly among all
+    /// their children: to fork them and to reap them.
     fn share_of_spawners(&self, units: &[u32]) -> (u64, u64) {
         let mut parents: Vec<usize> =
             units.iter().filter_map(|unit| self.process(*unit).parent()).collect();
@@ -426,7 +427,7 @@ impl<'a> Evidence<'a> {
         sum_ns
     }
 
-    /// Where a process on the path waits for a point in time, with begin and end, in order.
+    /// Times in which a process on the path waits for a point in time: the process, begin and end, in order.
     pub(crate) fn timers(&self) -> Vec<(u32, u64, u64)> {
         let mut timers = Vec::new();
         for part in self.path.iter().flat_map(|path| &path.parts) {
@@ -438,7 +439,7 @@ impl<'a> Evidence<'a> {
         timers
     }
 
-    /// Why gains of wall time are what they are, for all kinds that take processes out.
+    /// Reason why gains of wall time are what they are, for all kinds that take processes out.
     pub(crate) fn method(&self) -> &'static str {
         if self.path.is_some() {
             "wall: the recorded order of births and wake-ups, carried out again without these \
@@ -454,7 +455,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// What is gained without some processes.
+/// Gain without some processes.
 #[derive(Debug)]
 pub(crate) struct Removal {
     /// With their descendants, in order.
@@ -473,7 +474,7 @@ pub(crate) fn more(ns: u64) -> u64 {
     ns.saturating_add(ns / 100 * CERTAIN_PERCENT)
 }
 
-/// What so many failed look-ups that take so long take at most, with the work beside them.
+/// Upper bound of the time that so many failed look-ups take with the work beside them, given what the look-ups take.
 pub(crate) fn with_work_beside(lookups: f64, taken_ns: u64) -> u64 {
     let beside_ns = taken_ns / 100 * BESIDE_LOOKUP_PERCENT;
     taken_ns.saturating_add(beside_ns.max((lookups * BESIDE_LOOKUP_NS) as u64))
@@ -483,14 +484,14 @@ pub(crate) fn first_word(template: &str) -> &str {
     template.split(' ').next().unwrap_or(template)
 }
 
-/// Whether it is called like a program that runs scripts.
+/// Returns whether a word is the name of a program that runs scripts.
 pub(crate) fn is_interpreter(word: &str) -> bool {
     SHELLS.contains(&word)
         || INTERPRETERS.contains(&word)
         || ["python", "perl", "ruby", "lua", "php"].iter().any(|name| is_version_of(word, name))
 }
 
-/// Whether a word is a name with a version behind it: python3.11, or python# in a template.
+/// Returns whether a word is a name with a version behind it: python3.11, or python# in a template.
 fn is_version_of(word: &str, name: &str) -> bool {
     let is_version = |rest: &str| rest.chars().all(|it| it.is_ascii_digit() || "#.-".contains(it));
     word.strip_prefix(name).is_some_and(is_version)
@@ -521,7 +522,7 @@ pub(crate) fn name<'a>(evidence: &Evidence<'a>, process: u32) -> &'a str {
     evidence.own_template(process).map_or(SUBSHELL, called)
 }
 
-/// Whether a command line is known in full.
+/// Returns whether a command line is known in full.
 pub(crate) fn is_whole(line: &str) -> bool {
     !line.is_empty() && !line.contains('…')
 }

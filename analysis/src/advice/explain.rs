@@ -1,4 +1,4 @@
-//! Why a piece of advice is given: its processes, when they lived, and what they waited for.
+//! Explanation of a piece of advice: its processes, when they lived, and what they waited for.
 
 use std::cmp::Reverse;
 

@@ -8,7 +8,7 @@ use super::evidence::{Evidence, called};
 use super::rules::AdviceRules;
 use crate::recording::fast::FastMap;
 
-/// Fewer are no habit.
+/// Minimum failures of a habit.
 const FAILURES_MIN: usize = 3;
 /// Commands whose exit status is an answer, not a failure.
 const ANSWERS: [&str; 37] = [
@@ -87,7 +87,7 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     found
 }
 
-/// Whether the same command, in the same directory and environment, succeeds after one of these failures.
+/// Returns whether the same command, in the same directory and environment, succeeds after one of these failures.
 fn works_later(evidence: &Evidence<'_>, failures: &[u32]) -> bool {
     let calls = &evidence.recording.calls;
     let call = |process: u32| {

@@ -1,4 +1,4 @@
-//! Whether processes that ran one after the other could have run at once.
+//! Independence of processes that ran one after the other: whether they could have run at once.
 
 use proctrace_trace::Quantity;
 
@@ -6,7 +6,7 @@ use super::evidence::{Evidence, first_word, script};
 use super::rules::AdviceRules;
 use crate::recording::fast::FastMap;
 
-/// What is known of processes that ran one after the other.
+/// Knowledge about the independence of processes that ran one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Independence {
     /// None of them needs what another one has made.
@@ -33,7 +33,7 @@ pub(super) fn independence(
     if row.iter().all(known) { Independence::Known } else { Independence::Unknown }
 }
 
-/// Whether one of them writes a file that another one opens.
+/// Returns whether one of them writes a file that another one opens.
 fn share_files(evidence: &Evidence<'_>, row: &[u32]) -> bool {
     let mut member: FastMap<u32, usize> = FastMap::default();
     for (at, process) in row.iter().enumerate() {

@@ -12,32 +12,33 @@ use crate::path::Doing;
 use crate::recording::fast::{Bits, FastMap};
 use crate::recording::waits::of_task;
 
-/// With less memory, copying the page tables takes no longer than the exec.
+/// Minimum memory of a forker: with less, copying the page tables takes no longer than the exec.
 const RSS_MIN_BYTES: u64 = 32 << 20;
-/// What a child that shares the memory of its forker takes from birth to exec, at most. Measured: 0.05 ms to
+/// Time that a child which shares the memory of its forker takes from birth to exec, at most. Measured: 0.05 ms to
 /// 0.1 ms on an idle core, whatever the size of the forker.
 const EXEC_NS: u64 = 200_000;
-/// Giving back the copy of a MiB in pages of 4 KiB takes no longer. Measured: 18 µs to 22 µs, between
-/// 50 MiB and 1600 MiB; on a virtual machine, which other ones may double.
+/// Maximum time to give back the copy of a MiB in pages of 4 KiB. Measured: 18 µs to 22 µs, between 50 MiB and
+/// 1600 MiB; on a virtual machine, which other ones may double.
 const FREE_MAX_NS_PER_MIB: u64 = 50_000;
 /// A minor fault of the forker, to copy a page that it shares with the child. Measured: 0.9 µs.
 const FAULT_NS: u64 = 1_000;
-/// Fewer are not worth a change of a program.
+/// Minimum forks that are worth a change of a program.
 const FORKS_MIN: usize = 5;
 /// Commands that are named.
 const NAMED: usize = 3;
 
-/// What the children of one command line cost.
+/// Cost of the children of one command line.
 #[derive(Debug, Default)]
 struct Forks {
     children: Vec<u32>,
     parents: BTreeMap<u32, u64>,
     /// The children's time from birth to exec: what giving back the page tables takes.
     freeing_ns: u64,
-    /// Of it, on the path.
+    /// The part of it on the path.
     on_path_ns: u64,
-    /// Of these children, the time on the path until their exec in which they ran, and were ready.
+    /// Time of these children on the path until their exec in which they ran.
     ran_ns: u64,
+    /// Time of these children on the path until their exec in which they were ready.
     ready_ns: u64,
 }
 
@@ -135,7 +136,7 @@ fn on_path(evidence: &Evidence<'_>, until_exec: &BTreeMap<u32, u64>) -> FastMap<
     on_path
 }
 
-/// How long a child was busy before its exec, beyond what it is with shared memory; limited by the peak RSS of
+/// Time for which a child was busy before its exec, beyond that of one with shared memory; limited by the peak RSS of
 /// its forker.
 fn freeing_ns(evidence: &Evidence<'_>, child: u32, parent: usize, exec_ns: u64) -> u64 {
     let recording = evidence.recording;
@@ -152,7 +153,7 @@ fn freeing_ns(evidence: &Evidence<'_>, child: u32, parent: usize, exec_ns: u64) 
     before_ns.saturating_sub(off_ns).saturating_sub(EXEC_NS).min(most_ns)
 }
 
-/// What the forkers' minor faults beyond their peak memory take, at most one for each page and child: those that
+/// Time that the forkers' minor faults beyond their peak memory take, at most one for each page and child: those that
 /// copy what they write to while a child has it, too. In total, and on the path.
 fn copying_ns(evidence: &Evidence<'_>, parents: &BTreeMap<u32, u64>) -> (u64, u64) {
     let (mut all_ns, mut on_path_ns) = (0_u64, 0_u64);

@@ -10,11 +10,11 @@ use crate::recording::fast::{Bits, FastMap};
 use crate::recording::process::MemoryReading;
 use crate::recording::waits::Waker;
 
-/// A process or a group has at least this part of the peak: one in this many.
+/// Minimum part of the peak that a process or a group has: one in this many.
 const PART_OF_PEAK: u64 = 20;
-/// Those with most memory at the peak are compared with each other.
+/// Maximum number of processes or groups, those with most memory at the peak, that are compared with each other.
 const UNITS_MAX: usize = 6;
-/// So many children of one process with the same command line are a group: a pool of workers.
+/// Minimum children of one process with the same command line that are a group: a pool of workers.
 const POOL_MIN: usize = 3;
 
 /// A process, or a pool of workers, with all descendants.
@@ -29,9 +29,9 @@ struct Unit {
     rss_bytes: u64,
 }
 
-/// Of the processes with most memory at the largest reading, the pair that reduces the peak most if one of them
-/// begins when the other has ended: neither descends from the other, and no recorded wait of one was ended by the
-/// other, except for locks in the kernel.
+/// Pair of the processes with most memory at the largest reading that reduces the peak most if one of them begins when
+/// the other has ended: neither descends from the other, and no recorded wait of one was ended by the other, except for
+/// locks in the kernel.
 ///
 /// Memory: with P, the PSS of all processes, and A and B, those of the two, in each reading: middle, the largest P
 /// less the largest of all P - A and P - B; low, the same with what A and B have alone (USS); high, the smaller of
@@ -61,7 +61,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     .collect()
 }
 
-/// Who has most memory in a reading.
+/// Units with most memory in a reading.
 fn units(evidence: &Evidence<'_>, readings: &[&MemoryReading], peak_bytes: u64) -> Vec<Unit> {
     let pss_bytes = |reading: &&MemoryReading| reading.record.pss_bytes;
     let mut largest: Vec<&MemoryReading> = readings.to_vec();
@@ -173,7 +173,7 @@ fn apart(evidence: &Evidence<'_>, first: &Unit, second: &Unit, peak_bytes: u64) 
     Gain::new(less(alone), middle, more(high_bytes.max(middle))).at_most(peak_bytes)
 }
 
-/// How long both lived at the same time, within the wall time.
+/// Time for which both were alive, within the wall time.
 fn both_ns(evidence: &Evidence<'_>, first: &Unit, second: &Unit) -> u64 {
     let end_ns = evidence.recording.first_ns.saturating_add(evidence.wall_ns);
     let life = |unit: &Unit| {

@@ -59,13 +59,13 @@ struct Found {
     /// In order.
     processes: Vec<u32>,
     effect: Effect,
-    /// What tells it from other advice of its kind, the same in every recording of a job.
+    /// Key that tells it from other advice of its kind, the same in every recording of a job.
     key: String,
     /// Number of the rule that it is from, of a known cure.
     cure: Option<usize>,
 }
 
-/// What becomes of the processes if the advice is taken.
+/// Effect on the processes if the advice is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     /// They are not started.
@@ -134,14 +134,14 @@ fn advised(evidence: &Evidence<'_>, rules: &AdviceRules) -> Advised {
     advised_of(evidence, ranked(find(evidence, rules), evidence))
 }
 
-/// What is gained at least where it is known that work can be done at once: this part of the estimate, one in so many.
+/// Part of the estimate that is gained at least where it is known that work can be done at once: one in so many.
 const PART_CERTAIN: u64 = 4;
 
 /// Kinds of advice to run more at a time, and to run less: who follows the one undoes the other.
 const MORE_AT_ONCE: [&str; 3] = ["make-without-j", "serial-stretch", "serial-process"];
 const LESS_AT_ONCE: [&str; 1] = ["overcommit"];
 
-/// Of advice that contradicts other advice, the best, in order, says what the other one has seen.
+/// Settles advice that contradicts other advice: the best, in order, says what the other one has seen.
 fn agreed(found: &mut Vec<Found>) {
     let is_one_of = |kinds: &[&str], found: &Found| kinds.contains(&found.advice.kind);
     let more = found.iter().position(|found| is_one_of(&MORE_AT_ONCE, found));
@@ -251,7 +251,7 @@ fn in_percent(gain: Gain, wall_ns: u64) -> u64 {
     u64::try_from(u128::from(gain.middle) * 1000 / u128::from(wall_ns.max(1))).unwrap_or(u64::MAX)
 }
 
-/// Whether more than half of the processes of one are processes of the other, so that not both gains are to be
+/// Returns whether more than half of the processes of one are processes of the other, so that not both gains are to be
 /// had: what still runs at another time can still be left out.
 fn mostly_in(one: &Found, other: &Found) -> bool {
     if other.effect == Effect::Kept && one.effect != Effect::Kept {

@@ -1,5 +1,5 @@
-//! What the wall time would be if some tasks took no time: the recorded order of births, sleeps and wake-ups,
-//! carried out again with other durations.
+//! Model of the wall time if some tasks took no time: the recorded order of births, sleeps and wake-ups, carried out
+//! again with other durations.
 
 use std::cell::{Cell, RefCell};
 
@@ -11,7 +11,7 @@ use crate::recording::fast::Bits;
 use crate::recording::order::in_order;
 use crate::recording::waits::{Wait, Waker};
 
-/// What is taken out of the recording.
+/// Part that is taken out of the recording.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cut<'a> {
     Nothing,
@@ -34,7 +34,7 @@ pub(crate) struct Model<'a> {
     steps: Steps<'a>,
     first_ns: u64,
     order: Vec<u32>,
-    /// Who forked each task, or [`NOBODY`].
+    /// The task that forked each task, or [`NOBODY`].
     forkers: Vec<u32>,
     /// The task that ends the command, and when.
     last: (usize, u64),
@@ -44,8 +44,8 @@ pub(crate) struct Model<'a> {
     reused: RefCell<Vec<At>>,
 }
 
-/// What happens to a wait or to a task, by its index. At the same time in this order: a task that is woken by
-/// another one comes after the latter's own waking, and its children after both.
+/// Step of a wait or of a task, by its index. At the same time in this order: a task that is woken by another one comes
+/// after the latter's own waking, and its children after both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     /// A wait ends that no task ended.
@@ -89,7 +89,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Where a task is: at `then_ns` in the recording, and at `now_ns` without what was cut.
+/// Position of a task: at `then_ns` in the recording, and at `now_ns` without what was cut.
 #[derive(Debug, Clone, Copy)]
 struct At {
     then_ns: u64,
@@ -115,7 +115,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// How much earlier the command ends without what is cut.
+    /// Nanoseconds by which the command ends earlier without what is cut.
     pub(crate) fn earlier_ns(&self, cut: Cut<'_>) -> u64 {
         let (wall_ns, in_order) = self.wall_ns(cut);
         let today_ns = match self.today_ns.get() {
@@ -202,12 +202,12 @@ impl Replay<'_> {
 }
 
 impl Cut<'_> {
-    /// Whether what a task does itself takes its time.
+    /// Returns whether what a task does itself takes its time.
     fn runs(&self, task: usize) -> bool {
         !matches!(self, Cut::Tasks(tasks) if tasks.contains(task))
     }
 
-    /// Whether a sleep that no task ended takes its time.
+    /// Returns whether a sleep that no task ended takes its time.
     fn sleeps(&self, wait: &Wait) -> bool {
         match self {
             Cut::Tasks(tasks) => !tasks.contains(wait.task as usize),

@@ -1,4 +1,4 @@
-//! What was predicted from one recording, and what a recording of the changed job shows.
+//! Comparison of what was predicted from one recording with what a recording of the changed job shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,36 +87,36 @@ pub fn observed(
     }
 }
 
-/// Advice to run processes at once was followed if so many times as many do.
+/// Minimum ratio of the processes that run at once after the change to those before, if advice to do so was followed.
 const MORE_AT_ONCE: f64 = 1.25;
 /// Advice that is found where processes have more than a certain share of the wall time.
 const BY_SHARE: [&str; 2] = ["straggler", "serial-process"];
-/// Fewer children are not a row.
+/// Minimum children of a row.
 const ROW_MIN: usize = 3;
-/// What is less than this part of what it was, in percent, is noticeably less.
+/// Percentage of what it was below which something is noticeably less.
 const NOTICEABLE_PERCENT: u64 = 90;
 
-/// What the changed job shows of one piece of advice.
+/// Observations in the changed job about one piece of advice.
 struct Seen {
     concerned: Concerned,
-    /// How many processes it is about, without those that they start, before and after.
+    /// Number of processes it is about, without those that they start, before and after.
     units: (u64, u64),
-    /// How many of them run at once on average, before and after, if that tells whether it was followed.
+    /// Number of them that run at once on average, before and after, if that tells whether it was followed.
     at_once: Option<(f64, f64)>,
     left: Option<Left>,
     effect: Effect,
-    /// Whether it is a cache that is used now.
+    /// True if it is a cache that is used now.
     fills: bool,
-    /// Why it cannot be told whether it was followed.
+    /// Reason why it cannot be told whether it was followed.
     not_told: Option<String>,
-    /// Whether both recordings have CPU times.
+    /// True if both recordings have CPU times.
     knows_cpu: bool,
-    /// Whether its processes go on, and other advice about some of them was followed: what came of which is not told
+    /// True if its processes go on, and other advice about some of them was followed: what came of which is not told
     /// apart.
     is_shared: bool,
 }
 
-/// What changed in total.
+/// Changes in total.
 struct Totals {
     /// Pieces of advice that were followed.
     followed: usize,
@@ -161,12 +161,12 @@ impl Seen {
         }
     }
 
-    /// Whether what came of it counts by itself: what is part of another one is followed with it.
+    /// Returns whether its outcome counts by itself: what is part of another one is followed with it.
     fn counts(&self, advice: &Advice) -> bool {
         advice.part_of.is_none() && matches!(self.taken(advice).0, Taken::Yes | Taken::InPart)
     }
 
-    /// Whether its processes take noticeably less than before.
+    /// Returns whether its processes take noticeably less than before.
     fn takes_less(&self) -> bool {
         let Concerned { path_before_ns, path_after_ns, cpu_before_ns, cpu_after_ns, .. } =
             self.concerned;
@@ -175,8 +175,8 @@ impl Seen {
             || is_less((cpu_before_ns, cpu_after_ns))
     }
 
-    /// Whether it was followed: by the number of processes that it wants gone, by how many run at once if it wants that,
-    /// or else by what it would still gain.
+    /// Verdict on whether it was followed, and why: by the number of processes that it wants gone, by how many run at once if it
+    /// wants that, or else by what it would still gain.
     fn taken(&self, advice: &Advice) -> (Taken, String) {
         if let Some(why) = &self.not_told {
             return (Taken::Unknown, why.clone());
@@ -214,14 +214,14 @@ impl Seen {
     }
 }
 
-/// Whether advice of this kind was followed if more of its processes run at once.
+/// Returns whether advice of this kind was followed if more of its processes run at once.
 fn is_told_by_row(kind: &str) -> bool {
     matches!(kind, "serial-stretch" | "make-without-j")
 }
 
-/// How many processes run at once, on average over the time in which one of them does: of these, or of what they start, the
-/// children of one process with a name of theirs that live longest in sum. Makes that cmake has written are children of
-/// a make that is the only child of another one.
+/// Number of processes that run at once, on average over the time in which one of them does: of these, or of what they
+/// start, the children of one process with a name of theirs that live longest in sum. Makes that cmake has written are
+/// children of a make that is the only child of another one.
 fn at_once(evidence: &Evidence<'_>, units: &[u32]) -> f64 {
     let mut rows: BTreeMap<(Option<usize>, &str), Vec<u32>> = BTreeMap::new();
     for process in evidence.with_descendants(units) {
@@ -240,7 +240,7 @@ fn at_once(evidence: &Evidence<'_>, units: &[u32]) -> f64 {
     at_once(units).max(at_once(&longest))
 }
 
-/// What it mainly gains, and would still gain.
+/// The figure that it mainly gains, and the same figure of what it would still gain.
 fn main_figure(advice: &Advice, left: &Left) -> (u64, u64) {
     if advice.wall_ns.middle > 0 {
         return (advice.wall_ns.middle, left.wall_ns.middle);
@@ -284,7 +284,7 @@ fn same_of(found: &[Found], after: Vec<Found>) -> Vec<Option<Found>> {
     same
 }
 
-/// What a kind of advice is found by, beside the processes and their command lines.
+/// Quantities that a kind of advice is found by, beside the processes and their command lines.
 fn found_by(kind: &str) -> &'static [Quantity] {
     match kind {
         "timer-in-path" | "polling" | "straggler" | "shared-writer" | "serial-process"
@@ -301,7 +301,8 @@ fn knows(evidence: &Evidence<'_>, quantity: Quantity) -> bool {
     evidence.recording.knows.all(&[quantity])
 }
 
-/// Why the recording after the change cannot tell whether advice was followed, which the one before it could give.
+/// Reason why the recording after the change cannot tell whether advice was followed, which the one before it could
+/// give.
 fn not_told(kind: &str, before: &Evidence<'_>, after: &Evidence<'_>) -> Option<String> {
     let always = [Quantity::Forks, Quantity::Execs, Quantity::Argv];
     let needs: Vec<Quantity> = always
@@ -314,7 +315,7 @@ fn not_told(kind: &str, before: &Evidence<'_>, after: &Evidence<'_>) -> Option<S
     Some(format!("not known after the change: {why}"))
 }
 
-/// Whether two lists in order have a process in common.
+/// Returns whether two lists in order have a process in common.
 fn have_common(one: &[u32], other: &[u32]) -> bool {
     let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
     short.iter().any(|process| long.binary_search(process).is_ok())
@@ -365,9 +366,9 @@ fn others_ns(
     taken_over_ns((before, after), (&was, &is), &advised)
 }
 
-/// How much less CPU time and time on the critical path the spawners use themselves because of this advice: of what all
-/// their children together cost them less, the part that these processes have in the number of those that are gone.
-/// Where none is gone, the part that they have in all children.
+/// Reduction of the CPU time and of the time on the critical path that the spawners use themselves because of this
+/// advice: of what all their children together cost them less, the part that these processes have in the number of
+/// those that are gone. Where none is gone, the part that they have in all children.
 fn of_spawners(
     (before, after): (&Evidence<'_>, &Evidence<'_>),
     units: &Units,

@@ -1,4 +1,4 @@
-//! Where advice is taken: the lines of scripts that start the processes it is about.
+//! Places where advice is taken: the lines of scripts that start the processes it is about.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use crate::recording::Recording;
 const LINE_MAX: usize = 200;
 /// Arguments that are looked for in a script.
 const ARGUMENTS_MAX: usize = 64;
-/// What separates words of a shell, as far as names of commands and plain arguments are concerned.
+/// Separators of words of a shell, as far as names of commands and plain arguments are concerned.
 const BETWEEN: &str = " \t;|&()<>\"'$`{}=";
-/// What ends a command.
+/// Characters that end a command.
 const ENDS: [char; 6] = [';', '|', '&', ')', '>', '<'];
 /// Words after which the next one is the name of a command.
 const LEADS: [&str; 16] = [
@@ -34,7 +34,7 @@ struct Ran {
     time_ns: u64,
     directory: String,
     argv: Vec<String>,
-    /// Whether these are all of them.
+    /// True if these are all of the arguments.
     is_whole: bool,
     /// Number of words that the kernel has put before those of a script, to run it by its interpreter.
     before: usize,
@@ -210,20 +210,20 @@ fn line_that_starts(script: &str, argv: &[String]) -> Option<(u64, String)> {
     best.filter(|_| is_only).map(|(_, number, line)| (number, line.to_owned()))
 }
 
-/// Where the name of a program begins and ends in a line.
+/// Beginning and end of each occurrence of a program's name in a line.
 fn named<'a>(line: &'a str, name: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
     let is_named = move |(_, word): &(usize, &str)| base(word) == base(name);
     words(line).filter(is_named).map(|(begins, word)| (begins, begins + word.len()))
 }
 
-/// Whether a command is expected behind this part of a line.
+/// Returns whether a command is expected behind this part of a line.
 fn is_command(before: &str) -> bool {
     let before = before.trim_end();
     let last = before.rsplit([' ', '\t']).next().unwrap_or("");
     before.is_empty() || before.ends_with([';', '|', '&', '(', '{', '`']) || LEADS.contains(&last)
 }
 
-/// Where the name of the program of a command with these arguments and no others ends in a line, and where the command does.
+/// Ends, in a line, of the program's name and of the command, for a command with these arguments and no others.
 fn after_command(line: &str, argv: &[String]) -> Option<(usize, usize)> {
     let (name, arguments) = argv.split_first()?;
     let arguments: String = arguments.iter().map(|word| format!(" {word}")).collect();

@@ -6,9 +6,9 @@ use super::Found;
 use super::evidence::{Evidence, less, more};
 use crate::recording::fast::Bits;
 
-/// Fewer sleeps in a row are no loop.
+/// Minimum sleeps in a row that are a loop.
 const SLEEPS_MIN: usize = 3;
-/// By this much and a quarter, sleeps of the same duration may differ.
+/// Time by which, with a quarter, sleeps of the same duration may differ.
 const SLACK_NS: u64 = 10_000_000;
 /// Processes between two sleeps, as in `ps | grep x | grep -v grep`: a loop with more takes samples.
 const CHECKS_MAX: usize = 5;
@@ -123,7 +123,7 @@ impl Others {
         Self { ends, long }
     }
 
-    /// Whether a process that does not belong to the loop was alive in its second half: what the loop waits
+    /// Returns whether a process that does not belong to the loop was alive in its second half: what the loop waits
     /// for. If there is none, it is a sequence of delays, or it waits for something outside.
     fn something_else_ran(&self, evidence: &Evidence<'_>, wait: &Wait) -> bool {
         let first_ns = evidence.process(wait.sleeps[0]).born_ns;
@@ -136,7 +136,7 @@ impl Others {
         })
     }
 
-    /// When the last process other than sleeps ended in the last sleep of a wait.
+    /// Time at which the last process other than sleeps ended in the last sleep of a wait.
     fn event_ns(&self, evidence: &Evidence<'_>, wait: &Wait, last: u32) -> Option<u64> {
         let (begin_ns, end_ns) = (evidence.process(last).born_ns, evidence.ended_ns(last));
         let until = self.ends.partition_point(|(ended_ns, _)| *ended_ns < end_ns);

@@ -8,7 +8,7 @@ use super::evidence::{Evidence, is_interpreter, script};
 use super::rules::AdviceRules;
 use crate::recording::fast::FastMap;
 
-/// Fewer are not worth a change.
+/// Minimum repeated runs that are worth a change.
 const COUNT_MIN: usize = 5;
 
 /// Per command line, directory and environment: all runs but the first, whose answer is kept.

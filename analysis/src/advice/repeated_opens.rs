@@ -15,19 +15,19 @@ use crate::recording::misses::MissKind;
 use crate::recording::names::{directory, errno};
 use crate::recording::opened::FileUse;
 
-/// A process opens one file so often before it is worth a change.
+/// Minimum opens of one file by one process to report.
 const OPENS_MIN: u32 = 100;
-/// What a failed open takes where fewer than [`TIMED_MIN`] were timed, low, middle and high. Measured: 0.8 µs to
+/// Time that a failed open takes where fewer than [`TIMED_MIN`] were timed: low, middle and high. Measured: 0.8 µs to
 /// 1.2 µs, and 0.4 µs for its record; on the same virtual machine on another day, twice as long.
 const FAILED_NS: [f64; 3] = [800.0, 1_500.0, 3_000.0];
 const TIMED_MIN: u64 = 10;
-/// An open with its close, and with a read of a page, in relation to a failed open. Measured: 1.6 to 2.0 times and
-/// 2.2 to 2.7 times as long.
+/// Ratio of an open with its close, and with a read of a page, to a failed open. Measured: 1.6 to 2.0 times and 2.2 to
+/// 2.7 times as long.
 const OPEN_AND_CLOSE: f64 = 1.8;
 const OPEN_READ_AND_CLOSE: f64 = 2.7;
 /// Files that are named.
 const NAMED: usize = 3;
-/// What is there is made when it is read: it is read again because it changes.
+/// Directories whose files are made when they are read: they are read again because they change.
 const MADE_WHEN_READ: [&[u8]; 3] = [b"/proc/", b"/sys/", b"/dev/"];
 
 /// Failed look-ups: per directory, call and errno. Opens (`record --opens`): per command line.
@@ -138,7 +138,7 @@ fn failed(evidence: &Evidence<'_>) -> Vec<Found> {
     groups.into_iter().filter_map(|(key, again)| failed_advice(evidence, key, again)).collect()
 }
 
-/// What so many of the look-ups of a kind take: low, middle, high; `None` if they do not pay.
+/// Time that so many of the look-ups of a kind take: low, middle, high; `None` if they do not pay.
 fn cost(evidence: &Evidence<'_>, again: &Again, number: u64) -> Option<Gain> {
     let mut times = *evidence.recording.lookup_times.by_kind.get(&again.number)?;
     times.misses = again.count;
@@ -190,7 +190,7 @@ fn listed(paths: Vec<(String, u64)>) -> String {
     named.join(", ")
 }
 
-/// What processes of one command line open again.
+/// Files that processes of one command line open again.
 #[derive(Debug, Default)]
 struct Reopened {
     processes: Vec<u32>,

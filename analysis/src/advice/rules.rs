@@ -10,7 +10,7 @@ use crate::error::AnalysisError;
 /// Marks forms of whole lines among programs.
 const QUERY_LINE: &str = "line:";
 
-/// Which commands a shell can do itself, which must not be left out, and which cures are known.
+/// Rules of advice: the commands that a shell can do itself, those that must not be left out, and the known cures.
 #[derive(Debug, Clone)]
 pub struct AdviceRules {
     replacements: Vec<Replacement>,
@@ -21,13 +21,13 @@ pub struct AdviceRules {
     pub(super) cures: Vec<Cure>,
 }
 
-/// What a shell can do instead of starting a command.
+/// Replacement in the shell for starting a command.
 #[derive(Debug, Clone)]
 pub(super) struct Replacement {
     commands: Vec<String>,
     lines: Vec<Pattern>,
     pub(super) instead: String,
-    /// What it does otherwise.
+    /// Difference from the command that it replaces.
     pub(super) risk: String,
 }
 
@@ -187,7 +187,7 @@ impl AdviceRules {
         Ok(self)
     }
 
-    /// What a shell can do instead of a command, given the template of its command line.
+    /// Replacement in the shell for a command, given the template of its command line.
     pub(super) fn replacement(&self, template: &str) -> Option<&Replacement> {
         let command = first_word(template);
         self.replacements.iter().find(|rule| {
@@ -195,7 +195,7 @@ impl AdviceRules {
         })
     }
 
-    /// Whether a command only answers: its program is known for that, or the form of its line.
+    /// Returns whether a command only answers: its program is known for that, or the form of its line.
     pub(super) fn is_query(&self, command: &str, template: &str) -> bool {
         let matches = |patterns: &[Pattern], text: &str| {
             patterns.iter().any(|pattern| pattern.matches(text.as_bytes()))
@@ -203,42 +203,42 @@ impl AdviceRules {
         matches(&self.queries, command) || matches(&self.query_lines, template)
     }
 
-    /// Whether several runs of a program do not get into each other's way.
+    /// Returns whether several runs of a program do not get into each other's way.
     pub(super) fn is_independent(&self, command: &str) -> bool {
         self.independent.iter().any(|name| name == command)
     }
 
-    /// Whether a second run of a command is not like the first.
+    /// Returns whether a second run of a command is not like the first.
     pub(super) fn has_effects(&self, command: &str) -> bool {
         self.effects.iter().any(|name| name == command)
     }
 }
 
 impl Cure {
-    /// Whether a command line is concerned, if its spawner is.
+    /// Returns whether a command line is concerned, if its spawner is.
     pub(super) fn concerns(&self, template: &str) -> bool {
         let named = |name: &str| matches(&self.commands, name);
         (named(first_word(template)) || script(template).is_some_and(named))
             && matches(&self.lines, template)
     }
 
-    /// Whether a command line shows that this cure, a cache, is taken.
+    /// Returns whether a command line shows that this cure, a cache, is taken.
     pub(super) fn is_taken_by(&self, template: &str) -> bool {
         self.fills_cache.iter().any(|pattern| pattern.matches(template.as_bytes()))
     }
 
-    /// Whether a recording with these command lines is one in which the cure helps.
+    /// Returns whether a recording with these command lines is one in which the cure helps.
     pub(super) fn is_beside(&self, templates: &[String]) -> bool {
         self.beside.is_empty() || templates.iter().any(|line| matches(&self.beside, line))
     }
 
-    /// Whether the command line of a spawner is one of those below which the cure helps.
+    /// Returns whether the command line of a spawner is one of those below which the cure helps.
     pub(super) fn is_below(&self, spawner: Option<&str>) -> bool {
         self.below.is_empty() || spawner.is_some_and(|line| matches(&self.below, line))
     }
 }
 
-/// Whether one of the patterns matches, or there are none.
+/// Returns whether one of the patterns matches, or there are none.
 fn matches(patterns: &[Pattern], text: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text.as_bytes()))
 }

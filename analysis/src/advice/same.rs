@@ -1,4 +1,4 @@
-//! Which processes of the changed job are those that advice about the job before it is about.
+//! Search in the changed job for the processes that advice about the job before it is about.
 
 use std::collections::BTreeSet;
 

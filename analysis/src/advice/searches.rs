@@ -15,7 +15,7 @@ use crate::recording::names::directory;
 /// Failed look-ups of one start that stay with one directory of links: its sub-directories for CPU capabilities,
 /// opened and then asked for, and /etc/ld.so.preload. glibc before 2.37; later ones make 7.
 const STAY: u64 = 24;
-/// What is named.
+/// Maximum number of things that are named.
 const NAMED: usize = 3;
 
 /// Failed look-ups of the dynamic linker at the starts of processes.

@@ -14,25 +14,26 @@ use super::rules::AdviceRules;
 use super::{Found, PART_CERTAIN};
 use crate::recording::fast::Bits;
 
-/// Fewer are not worth starting at once.
+/// Minimum children that are worth starting at once.
 const CHILDREN_MIN: usize = 3;
-/// A child with a smaller part of the wall time is not worth a core: one in this many.
+/// Minimum part of the wall time of a child that is worth a core: one in this many.
 const PART_OF_WALL: u64 = 200;
-/// Nor is one that takes less time than this.
+/// Minimum time of such a child.
 const CHILD_MIN_NS: u64 = 20_000_000;
 /// Programs that run commands of which they know nothing.
 const RUNS_ANYTHING: [&str; 2] = ["xargs", "parallel"];
 const MAKES: [&str; 2] = ["make", "gmake"];
-/// A file that so many children of a make name, and most of them, is read by all, and tells of no order. Of other
-/// children, all have to name it: lines of a recipe often name one file, a loop does not.
+/// Minimum children of a make that name a file which is read by all, and tells of no order; they are most of them, too.
+/// Of other children, all have to name it: lines of a recipe often name one file, a loop does not.
 const NAMED_BY_MANY: usize = 4;
-/// Of the machine, that others used: from here on they may be in the way again.
+/// Percentage of the machine that others used from which on they may be in the way again.
 const OTHERS_PERCENT: f64 = 10.0;
-/// So many children of make are of one kind: two or three may be lines of one recipe, as the pod2man of Perl's MakeMaker.
+/// Minimum children of make that are of one kind: two or three may be lines of one recipe, as the pod2man of Perl's
+/// MakeMaker.
 const KIND_MIN: usize = 4;
 /// Children before one that are asked whether it needs them.
 const COMPARED_MAX: usize = 64;
-/// Fewer than this part of a core are missing where one more is named.
+/// Upper bound of the part of a core that is missing where one more is named.
 const ROUND_UP: f64 = 0.35;
 const BESIDE_MAX: f64 = 0.1;
 /// Processes above one that are looked at.
@@ -110,8 +111,8 @@ fn kind<'a>(evidence: &Evidence<'a>, process: u32) -> &'a str {
     &evidence.recording.program_of(evidence.process(most.unwrap_or(process))).name
 }
 
-/// What the largest kind of children of one make would gain at once, as an even share for each core: steps of a build that
-/// differ are often steps of one thing: convert, compile, link, document. Several of one kind are as many things.
+/// Gain of the largest kind of children of one make at once, as an even share for each core: steps of a build that differ
+/// are often steps of one thing: convert, compile, link, document. Several of one kind are as many things.
 fn of_kind_ns(evidence: &Evidence<'_>, stretch: &Stretch) -> u64 {
     let mut kinds: BTreeMap<&str, (usize, u64, u64)> = BTreeMap::new();
     for child in &stretch.row {
@@ -129,7 +130,7 @@ fn of_kind_ns(evidence: &Evidence<'_>, stretch: &Stretch) -> u64 {
     kinds.map(gain_ns).max().unwrap_or(0)
 }
 
-/// Whether a process above one is of the same engine, and was asked to run several at once.
+/// Returns whether a process above one is of the same engine, and was asked to run several at once.
 fn is_asked_above(evidence: &Evidence<'_>, process: u32, engine: &str) -> bool {
     evidence.ancestors(process).skip(1).take(ABOVE_MAX).any(|at| {
         let line = evidence.recording.line_of(&evidence.recording.processes[at]);
@@ -155,7 +156,7 @@ struct Parent {
 }
 
 impl Parent {
-    /// Whether it knows itself which of its children need others, so that they may be of any kind.
+    /// Returns whether the parent itself knows which of its children need others, so that they may be of any kind.
     fn knows_order(&self) -> bool {
         self.is_make || self.engine.is_some()
     }
@@ -184,8 +185,8 @@ fn sleeps(evidence: &Evidence<'_>, timers: &[(u32, u64, u64)], parent: u32) -> V
     own.map(|(_, begin_ns, end_ns)| (*begin_ns, *end_ns)).collect()
 }
 
-/// Whether make, or one above it, runs its children at once; `known` has the answers for others. Flags may come by MAKEFLAGS, which is not recorded: children
-/// of make itself never overlap without -j.
+/// Returns whether make, or one above it, runs its children at once; `known` has the answers for others. Flags may come by MAKEFLAGS, which is not recorded:
+/// children of make itself never overlap without -j.
 fn has_jobs(evidence: &Evidence<'_>, make: u32, known: &mut BTreeMap<u32, bool>) -> bool {
     let (mut at, mut asked) = (Some(make), Vec::new());
     let answer = loop {
@@ -285,7 +286,8 @@ fn rows(evidence: &Evidence<'_>, parent: &Parent) -> Vec<Row> {
     rows.into_iter().map(row).collect()
 }
 
-/// Whether two processes ran the very same command, with all its arguments and directory; as far as that is known.
+/// Returns whether two processes ran the very same command, with all its arguments and directory; as far as that is
+/// known.
 fn is_same_call(evidence: &Evidence<'_>, one: u32, other: u32) -> bool {
     let call = |process: u32| {
         let run = evidence.process(process).run()?;
@@ -320,9 +322,9 @@ fn at_once(evidence: &Evidence<'_>, parent: &Parent) -> Bits {
 
 /// The times at which two or more of several lives overlap.
 struct Company {
-    /// When it changes, and for how long there was company until then.
+    /// Times at which it changes, and for how long there was company until then.
     changes: Vec<(u64, u64)>,
-    /// Whether there is company after each change.
+    /// True if there is company after each change.
     after: Vec<bool>,
 }
 
@@ -369,7 +371,7 @@ struct Stretch {
     chain_ns: u64,
     /// The idle cores and the one in use.
     cores: u64,
-    /// How many of the row fit on these.
+    /// Number of processes of the row that fit on these.
     room: f64,
 }
 
@@ -393,7 +395,7 @@ impl Stretch {
         (stretch.cores > 1).then_some(stretch)
     }
 
-    /// Whether one option is for both.
+    /// Returns whether one option is for both.
     fn joins(&self, other: &Self) -> bool {
         let engine = |of: &Self| of.engine.map(|engine| engine.name);
         let is_one = self.is_make || self.engine.is_some();
@@ -563,8 +565,8 @@ fn pinned_by<'a>(evidence: &Evidence<'a>, process: u32) -> Option<&'a str> {
     theirs.find(|name| PINS.contains(name))
 }
 
-/// How many of a row fit beside each other: into the cores that all others leave idle, on average while it runs, each with
-/// the cores that it uses itself.
+/// Number of processes of a row that fit beside each other: into the cores that all others leave idle, on average while it
+/// runs, each with the cores that it uses itself.
 fn room(evidence: &Evidence<'_>, row: &[(u32, u64)]) -> f64 {
     let (Some((first, _)), Some((last, _))) = (row.first(), row.last()) else { return 0.0 };
     let (begin_ns, end_ns) = (evidence.process(*first).born_ns, evidence.ended_ns(*last));

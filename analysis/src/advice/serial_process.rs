@@ -18,7 +18,7 @@ const PART_OF_WALL: u64 = 10;
 const SAMPLES_MIN: usize = 3;
 /// Samples in a row with several running tasks: fewer are a shell and the command that it starts.
 const PARALLEL_MIN: usize = 3;
-/// At least this part of all samples have several running tasks: one in this many.
+/// Minimum part of all samples that have several running tasks: one in this many.
 const PART_PARALLEL: usize = 20;
 
 /// Input of xz of which it can do several parts at once, at its highest level, too.
@@ -29,7 +29,7 @@ struct Stretch {
     process: u32,
     begin_ns: u64,
     end_ns: u64,
-    /// Of it, the time in which it ran.
+    /// The part of it in which the process ran.
     running_ns: u64,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     groups.filter_map(|(called, stretches)| advice(evidence, &called, &stretches, cores)).collect()
 }
 
-/// Whether the job has work for several cores for a while: otherwise it is a serial job, and not one with a
+/// Returns whether the job has work for several cores for a while: otherwise it is a serial job, and not one with a
 /// serial part.
 fn runs_several_at_times(evidence: &Evidence<'_>) -> bool {
     let ticks = &evidence.recording.ticks;
@@ -102,7 +102,7 @@ fn stretches(evidence: &Evidence<'_>) -> Vec<Stretch> {
     rows.filter_map(stretch).collect()
 }
 
-/// Whether on average fewer than half a task ran beside it.
+/// Returns whether on average fewer than half a task ran beside it.
 fn is_alone(evidence: &Evidence<'_>, stretch: &Stretch) -> bool {
     let ticks = &evidence.recording.ticks;
     let begin = ticks.partition_point(|tick| tick.head.time_ns < stretch.begin_ns);
@@ -204,7 +204,7 @@ fn advice(
     Some(Found::about(processes, advice))
 }
 
-/// What could run at the same time, as far as it can be told: the process that is longest on the path after the
+/// Work that could run at the same time, as far as it can be told: the process that is longest on the path after the
 /// first stretch, or else before the last, and neither descends from the one that computes alone nor started it.
 fn filling(evidence: &Evidence<'_>, stretches: &[Stretch]) -> String {
     const UNKNOWN: &str = "What could run meanwhile is not recorded.";

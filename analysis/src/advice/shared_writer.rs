@@ -13,7 +13,7 @@ use crate::recording::waits::{Wait, Waker, of_task};
 
 /// Tasks that wait for it in the course of the job.
 const TASKS_MIN: usize = 3;
-/// Of them, those that wait at the same time. The others do what they do themselves.
+/// Minimum of them that wait at the same time. The others do what they do themselves.
 const AT_ONCE_MIN: usize = 2;
 
 /// Times of one process on the path while others wait for it, by what it does.
@@ -79,7 +79,7 @@ fn waits(evidence: &Evidence<'_>, server: u32, tasks: &BTreeSet<u32>) -> Vec<(u6
     all.filter(concerns).map(|wait| (wait.since_ns, wait.woken_ns)).collect()
 }
 
-/// When at least two tasks wait, in order of time.
+/// Times at which at least two tasks wait, in order.
 fn at_once(waits: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let begins = waits.iter().map(|(since_ns, _)| (*since_ns, true));
     let ends = waits.iter().map(|(_, woken_ns)| (*woken_ns, false));
@@ -99,7 +99,7 @@ fn at_once(waits: &[(u64, u64)]) -> Vec<(u64, u64)> {
     times
 }
 
-/// What a process does on the path in these times.
+/// Activity of a process on the path in these times.
 fn busy(evidence: &Evidence<'_>, parts: &[Part], server: u32, times: &[(u64, u64)]) -> Busy {
     let mut busy = Busy::default();
     let of_server =

@@ -7,7 +7,7 @@ use proctrace_findings::{Advice, Gain, counted, time};
 use super::Found;
 use super::evidence::Evidence;
 
-/// Fewer are not worth a change.
+/// Minimum starts that are worth a change.
 const STARTS_MIN: usize = 10;
 
 /// Per command: all starts but one, as far as they loaded libraries.

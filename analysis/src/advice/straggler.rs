@@ -6,11 +6,11 @@ use super::Found;
 use super::counter::coordinates;
 use super::evidence::{Evidence, first_word, more, name, short};
 
-/// Of fewer, none can be told from the others.
+/// Minimum number of workers: of fewer, none can be told from the others.
 const WORKERS_MIN: usize = 3;
 /// Workers that use less of a core wait for most of their lives, and how much they compute tells nothing.
 const BUSY_MIN: f64 = 0.2;
-/// It is alone for at least this part of the time of all: one in this many.
+/// Minimum part of the time of all for which it is alone: one in this many.
 const PART_OF_ALL: u64 = 5;
 
 /// Per group of workers: children of one process with the same command, whose lives overlap.
@@ -55,7 +55,7 @@ fn groups(evidence: &Evidence<'_>, parent: u32) -> Vec<Vec<u32>> {
     groups.into_iter().map(|(_, workers)| workers).filter(|it| it.len() >= WORKERS_MIN).collect()
 }
 
-/// Whether two children do the same work: the same program or script, or both a fork of their parent.
+/// Returns whether two children do the same work: the same program or script, or both a fork of their parent.
 fn is_alike(evidence: &Evidence<'_>, one: u32, other: u32) -> bool {
     name(evidence, one) == name(evidence, other)
 }

@@ -1,11 +1,11 @@
-//! Who takes the place on the critical path of processes that are gone: what advice gained is less by that.
+//! Processes that take the place on the critical path of those that are gone: what advice gained is less by that.
 
 use std::collections::BTreeMap;
 
 use super::evidence::{Evidence, name};
 use crate::recording::fast::Bits;
 
-/// What takes less of the wall time is noise.
+/// Percentage of the wall time below which a time is noise.
 const NOTICEABLE_PERCENT: u64 = 1;
 
 /// For each piece of advice, given its processes in the job before: the time on the critical path of the changed job of
@@ -47,7 +47,7 @@ pub(super) fn taken_over_ns(
     taken_ns
 }
 
-/// When processes of this name live, in order, without overlaps.
+/// Times in which processes of this name live, in order, without overlaps.
 fn lives(evidence: &Evidence<'_>, concerned: &Bits, called: &str) -> Vec<(u64, u64)> {
     let all = evidence.processes().map(|(process, _)| process);
     let mut lives: Vec<(u64, u64)> = all

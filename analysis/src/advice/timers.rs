@@ -10,10 +10,10 @@ use super::evidence::{Evidence, first_word, less, more, name};
 use super::model::Cut;
 use crate::recording::fast::FastMap;
 
-/// A process with several threads computes if it has a core for this part of its life: one in this many.
+/// Minimum part of its life for which a process with several threads that computes has a core: one in this many.
 const PART_OF_LIFE: u64 = 4;
 
-/// A child computes if it and its descendants have a core for this part of its life: one in this many.
+/// Minimum part of its life for which a child that computes has a core, with its descendants: one in this many.
 const PART_OF_CHILD: u64 = 4;
 
 /// Timers of a process with threads that are shorter than this are those of its runtime.
@@ -64,8 +64,8 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
     advice.collect()
 }
 
-/// Whether who runs a process does not change how it pauses: automake waits until file times differ, configure tries what a
-/// sleep does, and a system command such as rsync waits until its other half has ended.
+/// Returns whether the pauses of a process do not depend on who runs it: automake waits until file times differ, configure
+/// tries what a sleep does, and a system command such as rsync waits until its other half has ended.
 fn is_of_others(evidence: &Evidence<'_>, process: u32) -> bool {
     let recording = evidence.recording;
     let it = evidence.process(process);
@@ -80,7 +80,7 @@ fn is_of_others(evidence: &Evidence<'_>, process: u32) -> bool {
             .any(|it| is_generated(&it.name))
 }
 
-/// When any child of a process, with its descendants, computes: begin and end, in order, without overlaps.
+/// Times in which any child of a process, with its descendants, computes: begin and end, in order, without overlaps.
 fn children_compute(evidence: &Evidence<'_>, process: u32) -> Vec<(u64, u64)> {
     let computes = |child: &&u32| {
         evidence.cpu_below_ns[**child as usize] > evidence.life_ns(**child) / PART_OF_CHILD
@@ -99,7 +99,7 @@ fn children_compute(evidence: &Evidence<'_>, process: u32) -> Vec<(u64, u64)> {
     merged
 }
 
-/// How much of a time lies within others, which are in order and do not overlap.
+/// Part of a time that lies within others, which are in order and do not overlap.
 fn within_ns(others: &[(u64, u64)], begin_ns: u64, end_ns: u64) -> u64 {
     let first = others.partition_point(|(_, until_ns)| *until_ns <= begin_ns);
     others[first..]
@@ -109,8 +109,8 @@ fn within_ns(others: &[(u64, u64)], begin_ns: u64, end_ns: u64) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Whether other threads of a process compute while one waits for a point in time, as that of a runtime which looks after
-/// the others (sysmon of Go, garbage collectors): without the pauses, nothing would be earlier.
+/// Returns whether other threads of a process compute while one waits for a point in time, as that of a runtime which
+/// looks after the others (sysmon of Go, garbage collectors): without the pauses, nothing would be earlier.
 fn computes_meanwhile(evidence: &Evidence<'_>, process: u32) -> bool {
     let it = evidence.process(process);
     it.tasks().len() > 1 && it.cpu.total_ns() > evidence.life_ns(process) / PART_OF_LIFE

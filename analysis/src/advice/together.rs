@@ -1,11 +1,11 @@
-//! What all advice gains together, which is less than the sum of the gains where two changes save the same time.
+//! Gain of all advice together, which is less than the sum of the gains where two changes save the same time.
 
 use proctrace_findings::{Gain, Together};
 
 use super::evidence::{Evidence, less};
 use super::{Effect, Found};
 
-/// Of all changes that surely gain something and are not about mostly the same processes as a better one.
+/// Gain of all changes that surely gain something and are not about mostly the same processes as a better one.
 ///
 /// Processes that are no longer started are taken out of the recording at once, so that each counts once. Low:
 /// what that gains at least, or the largest gain of any single change, since no change undoes another. Middle:

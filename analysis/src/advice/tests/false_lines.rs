@@ -338,7 +338,7 @@ fn a_loop_that_takes_samples_is_no_polling() {
     assert!(!samples.contains(&"polling") && !samples.contains(&"timer-in-path"), "{samples:?}");
 }
 
-/// What it gains was predicted as if the other cores were idle: git's tests by prove -j2 gained 5 % instead of the half, as
+/// The gain is not predicted as if the other cores were idle: git's tests by prove -j2 gained 5 % instead of the half, as
 /// others used 80 % of two cores.
 #[test]
 fn cores_that_others_use_are_not_idle() {

@@ -10,7 +10,7 @@ use crate::testing::{MB, MS, S};
 /// futex(2) of x86-64.
 const FUTEX: i16 = 202;
 
-/// What a process waits for that another one ends.
+/// Kind of wait of a process that another one ends.
 enum Waits {
     No,
     /// Data: a futex in shared memory.
