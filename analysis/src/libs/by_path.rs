@@ -9,7 +9,7 @@ use crate::libs::starts::Start;
 /// The kind of a failed look-up of a library that neither the model nor a list explains.
 pub(crate) const UNEXPLAINED: &str = "unexplained";
 
-/// What a process's failed look-up is judged by.
+/// Surroundings of a process by which its failed look-ups are judged.
 pub(crate) struct Surroundings<'a> {
     pub(crate) environment: &'a [(Vec<u8>, Vec<u8>)],
     pub(crate) start: Option<&'a Start>,

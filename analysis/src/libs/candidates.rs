@@ -49,7 +49,7 @@ pub(crate) enum Same {
 pub(crate) struct Candidates(BTreeMap<Vec<u8>, Vec<(Same, Candidate)>>);
 
 impl Candidates {
-    /// Whether there is a file of this name.
+    /// Returns whether there is a file of this name.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         self.0.contains_key(name)
     }

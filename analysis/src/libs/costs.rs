@@ -1,4 +1,4 @@
-//! What failed look-ups cost, estimated from the durations of those that were timed.
+//! Cost of failed look-ups, estimated from the durations of those that were timed.
 
 use proctrace_findings::LookupCost;
 
@@ -24,7 +24,7 @@ impl Durations {
         self.squares += off * (f64::from(duration_ns) - self.mean_ns);
     }
 
-    /// How many were timed.
+    /// Number of look-ups that were timed.
     pub(crate) fn timed(&self) -> u64 {
         self.timed
     }

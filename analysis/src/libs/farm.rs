@@ -35,7 +35,7 @@ pub struct FarmPlan {
 pub struct Kept {
     /// The entry.
     pub entry: Vec<u8>,
-    /// Why, for users.
+    /// The reason, for users.
     pub why: &'static str,
 }
 

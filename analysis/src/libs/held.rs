@@ -6,7 +6,7 @@ use proctrace_libsearch::{Elf, Files, Found, Linker, Tokens, has_origin, own_dir
 
 use crate::libs::places::{Directory, EntryState, Places, architecture};
 
-/// Why a directory stays in LD_LIBRARY_PATH, for users.
+/// Reason why a directory stays in LD_LIBRARY_PATH, for users.
 pub(crate) type Why = &'static str;
 
 const CPUS: Why = "it has libraries for certain CPUs";
@@ -30,7 +30,7 @@ pub(crate) fn plain(entry: &[u8]) -> &[u8] {
 }
 
 impl<'p> List<'p> {
-    /// What these entries hold; those that were not read hold nothing.
+    /// Makes the list of these entries; those that were not read hold nothing.
     pub(crate) fn of(entries: &[&[u8]], places: &'p Places<'_>) -> Self {
         let mut list = Self { directories: Vec::new(), holders: BTreeMap::new() };
         let mut seen: HashSet<&[u8]> = HashSet::new();
@@ -78,7 +78,7 @@ impl<'p> List<'p> {
         holders.find_map(|directory| Some((*directory, directory.files.get(name)?)))
     }
 
-    /// Why no link of this name would find the same file, for any program on any machine.
+    /// Reason why no link of this name would find the same file, for any program on any machine.
     fn why_held(&self, name: &[u8], files: &dyn Files, linker: &Linker) -> Option<Why> {
         let holders = self.holders.get(name)?;
         let first = holders.iter().position(|directory| directory.files.contains_key(name));
@@ -101,7 +101,7 @@ impl<'p> List<'p> {
         self.loses(&places).then_some(OWN_PLACE)
     }
 
-    /// Whether a library would find others elsewhere if it were opened by a link.
+    /// Returns whether a library would find others elsewhere if it were opened by a link.
     ///
     /// By RUNPATH it finds the same ones if its directories are in the list, which is searched before it in
     /// any case. RPATH comes before the list, and before the RPATHs of what has loaded the library.
@@ -112,13 +112,13 @@ impl<'p> List<'p> {
     }
 }
 
-/// Where a library looks for others relative to its own place. The linker takes $ORIGIN for the directory of
-/// the path by which it was opened (`l_origin` in elf/dl-object.c), not for that of the file.
+/// Directories in which a library looks for others relative to its own place. The linker takes $ORIGIN for the
+/// directory of the path by which it was opened (`l_origin` in elf/dl-object.c), not for that of the file.
 pub(crate) struct Relative {
     /// Existing directories, without symbolic links.
     runpath: Vec<Vec<u8>>,
     rpath: Vec<Vec<u8>>,
-    /// Whether it needs a library by such a path.
+    /// True if it needs a library by such a path.
     needed: bool,
 }
 
@@ -136,7 +136,7 @@ impl Relative {
         Self { runpath: of(&elf.runpath), rpath: of(&elf.rpath), needed }
     }
 
-    /// Whether there is any.
+    /// Returns whether there is any such place.
     pub(crate) fn is_any(&self) -> bool {
         self.needed || !self.runpath.is_empty() || !self.rpath.is_empty()
     }

@@ -115,12 +115,12 @@ impl Values {
         }
     }
 
-    /// Whether a program was found by an entry of PATH.
+    /// Returns whether a program was found by an entry of PATH.
     pub(crate) fn finds_programs(&self, entry: &[u8]) -> bool {
         self.programs_in.contains(plain(entry))
     }
 
-    /// Whether any program had a PATH.
+    /// Returns whether any program had a PATH.
     pub(crate) fn has_path(&self) -> bool {
         !self.paths.is_empty()
     }

@@ -78,7 +78,7 @@ fn taken(uses: &Uses<'_>) -> HashSet<Vec<u8>> {
     listed.map(|found| found.name.to_vec()).collect()
 }
 
-/// Why an entry is not read: it means different directories to different processes.
+/// Reason why an entry is not read: it means different directories to different processes.
 fn why_unread(entry: &[u8]) -> Option<Why> {
     if !entry.starts_with(b"/") {
         return Some(RELATIVE);
@@ -107,7 +107,7 @@ fn sorted_out(
     (replaced, kept)
 }
 
-/// What a link leads to; `None` if it ends the search.
+/// The file that a link leads to; `None` if it ends the search.
 fn same(file: &Found, path: &[u8], files: &dyn Files) -> Option<Same> {
     match file {
         Found::Object(identity, _) => Some(Same::Object(*identity)),

@@ -1,4 +1,4 @@
-//! What is found through one directory of links is what was found in the lists that it replaces.
+//! Tests that one directory of links finds what was found in the lists that it replaces.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -150,7 +150,7 @@ fn names<'a>(all: impl IntoIterator<Item = &'a Vec<u8>>) -> Vec<String> {
     all.into_iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-/// What a link leads to.
+/// The target of a link.
 fn target(plan: &FarmPlan, name: &str) -> Option<String> {
     let link = plan.links.iter().find(|link| link.name == name.as_bytes())?;
     Some(String::from_utf8_lossy(&link.target).into_owned())
@@ -296,7 +296,7 @@ fn object() -> impl Strategy<Value = Elf> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(5000))]
 
-    /// Of any directories: what was found by the list is found through the links.
+    /// The links find what was found by the list, for any directories.
     #[test]
     fn what_was_found_is_found(
         objects in proptest::collection::btree_map(

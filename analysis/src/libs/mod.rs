@@ -69,13 +69,13 @@ pub struct Machine<'a> {
     pub cache: &'a Cache,
     /// Its files.
     pub files: &'a dyn Files,
-    /// What is mounted, as this process sees it.
+    /// The mounts, as this process sees them.
     pub mounts: &'a MountTable,
     /// Makes the view of a process whose root or mount namespace differs.
     pub view: MakeView<'a>,
 }
 
-/// What a start is modelled with: the machine, or a changed one.
+/// System by which a start is modelled: the machine, or a changed one.
 #[derive(Clone, Copy)]
 pub(crate) struct System<'a> {
     pub(crate) linker: &'a Linker,
@@ -118,11 +118,11 @@ pub fn libs(
     Ok(walk.finish())
 }
 
-/// What a process that is alive searches with, and what it did not find.
+/// State of the searches of a process that is alive: what it searches with, and what it did not find.
 #[derive(Default, Clone)]
 struct Searching {
     start: Option<Arc<Start>>,
-    /// Of each look-up that the start is expected to fail: how often it was seen.
+    /// Number of times that each look-up which the start is expected to fail was seen.
     seen: Vec<u32>,
     environment: Option<Arc<Environment>>,
     root: Option<Arc<Root>>,
@@ -143,7 +143,7 @@ type Last = Option<(usize, usize, bool)>;
 struct Walk<'a> {
     starts: Starts<'a>,
     living: Living<Searching, Last>,
-    /// That of tasks whose birth was lost.
+    /// State that stands for tasks whose birth was lost.
     nobody: (Last, Searching),
     causes: Causes,
     file_systems: FileSystems,
@@ -364,7 +364,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a look-up failed to find a file: a mark is no search for one.
+/// Returns whether a look-up failed to find a file: a mark is no search for one.
 fn is_search(miss: &Miss) -> bool {
     !found_no_link(&miss.record) && mark_of_path(&miss.path).is_none()
 }

@@ -1,11 +1,11 @@
-//! What is mounted in the namespaces of a recording, and where the paths of processes lead.
+//! Mounts in the namespaces of a recording, and the places to which paths of processes lead.
 
 use std::collections::HashMap;
 
 use proctrace_replay::{Assembler, Body, Event, Mount, MountTable};
 use proctrace_wire::Record;
 
-/// Where the paths of a process lead.
+/// Root from which the paths of a process lead.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Root {
     /// Inode number of the mount namespace.

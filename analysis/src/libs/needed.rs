@@ -113,7 +113,7 @@ impl Files for Absolute<'_> {
     }
 }
 
-/// Whether a file belongs to the system's packages, which are not to be changed.
+/// Returns whether a file belongs to the system's packages, which are not to be changed.
 fn is_of_system(path: &[u8]) -> bool {
     const OF_SYSTEM: [&[u8]; 8] =
         [b"/usr/", b"/lib/", b"/lib64/", b"/lib32/", b"/libx32/", b"/bin/", b"/sbin/", b"/etc/"];

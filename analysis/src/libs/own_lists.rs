@@ -1,5 +1,5 @@
-//! What a program searches by lists of its own: compilers the directories of headers on their command line, node the
-//! node_modules of all directories above.
+//! Searches of a program by lists of its own: compilers search the directories of headers on their command line, node
+//! the node_modules of all directories above.
 
 use std::collections::BTreeMap;
 
@@ -27,12 +27,12 @@ pub(crate) struct Includes {
 const COMPILERS: [&[u8]; 8] =
     [b"cc1", b"cc1plus", b"cc1obj", b"cc1objplus", b"cpp", b"clang", b"clang++", b"cudafe++"];
 
-/// In the order in which directories of different options are searched. Those of -iquote are left out of it: only
+/// Options in the order in which their directories are searched. Those of -iquote are left out of it: only
 /// `#include "…"` searches there.
 const OPTIONS: [(&str, &[u8]); 3] =
     [("-I", b"-I"), ("-isystem", b"-isystem"), ("-idirafter", b"-idirafter")];
 
-/// What results call directories that belong to the compiler or the system.
+/// Name in results for directories that belong to the compiler or the system.
 const BUILT_IN: &str = "include";
 
 impl Lists {

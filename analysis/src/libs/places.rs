@@ -1,4 +1,4 @@
-//! What the dynamic linker could find in the directories of LD_LIBRARY_PATH.
+//! Libraries that the dynamic linker could find in the directories of LD_LIBRARY_PATH.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -7,10 +7,10 @@ use proctrace_libsearch::{Files, Found, Linker};
 /// Maximum number of files in all directories together: each is opened, and its headers are read.
 const FILES_MAX: usize = 200_000;
 
-/// What ROOT looks for in the directories of LD_LIBRARY_PATH, besides libraries.
+/// Endings of the files, besides libraries, that ROOT looks for in the directories of LD_LIBRARY_PATH.
 const BESIDE_LIBRARIES: [&[u8]; 2] = [b".rootmap", b".pcm"];
 
-/// Why the files of a directory are not known, for users.
+/// Reasons why the files of a directory are not known, for users.
 const GONE: &str = "its files are gone or cannot be listed";
 const TOO_MANY: &str = "there are too many files";
 
@@ -26,7 +26,7 @@ pub(crate) struct Directory {
     pub(crate) variants: BTreeMap<Vec<u8>, Vec<(Vec<u8>, Found)>>,
 }
 
-/// Whether it has 64 bits, and the machine.
+/// Architecture of an object: true if it has 64 bits, and its machine.
 pub(crate) type Architecture = (bool, u16);
 
 /// The architecture of a program or library.
@@ -37,7 +37,7 @@ pub(crate) fn architecture(file: &Found) -> Option<Architecture> {
     }
 }
 
-/// What is at an entry of a list.
+/// State of an entry of a list.
 #[derive(Debug)]
 pub(crate) enum EntryState {
     /// Nothing: the linker ignores it.
@@ -71,7 +71,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// What is at a path that was read.
+    /// The state of a path that was read.
     pub(crate) fn get(&self, path: &[u8]) -> Option<&EntryState> {
         self.known.get(path)
     }

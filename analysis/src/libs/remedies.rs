@@ -1,5 +1,5 @@
-//! What would avoid failed look-ups: each remedy is a changed list or a changed set of files, for which the
-//! model of the dynamic linker searches again.
+//! Remedies that would avoid failed look-ups: each is a changed list or a changed set of files, for which the model of
+//! the dynamic linker searches again.
 
 use proctrace_findings::{LookupCause, Remedy};
 use proctrace_libsearch::Files;
@@ -13,7 +13,7 @@ use crate::libs::needed::{Absolute, Rewrite};
 use crate::libs::starts::Starts;
 use crate::libs::uses::{Dlopened, Use, Uses};
 
-/// Each remedy for searches of libraries by its stable name: what it does, and what it risks.
+/// Remedies for searches of libraries by their stable names: what each does, and what it risks.
 const REMEDIES: [(&str, &str, &str); 9] = [
     ("none", "nothing: as recorded", ""),
     (
@@ -60,7 +60,7 @@ const REMEDIES: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// What carries the remedies out.
+/// Fixes that carry the remedies out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fixes {
     /// The directory of the remedy "farm".
@@ -86,7 +86,7 @@ impl Fixes {
     }
 }
 
-/// What a recording tells about its remedies.
+/// Evidence of a recording about its remedies.
 #[derive(Default)]
 pub(crate) struct Evidence {
     pub(crate) dlopened: Dlopened,
@@ -173,7 +173,7 @@ fn shorter_path(values: &Values, causes: &[LookupCause]) -> Option<Remedy> {
     })
 }
 
-/// What a remedy leaves.
+/// Failed look-ups and failing programs that a remedy leaves.
 #[derive(Default)]
 struct Prediction {
     /// Failed look-ups of all starts.

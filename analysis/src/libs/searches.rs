@@ -1,5 +1,5 @@
-//! What modelled starts search: for each library how long until it is found, for each program how much
-//! a start of it costs.
+//! Searches of modelled starts: for each library how long until it is found, for each program how much a start of it
+//! costs.
 
 use std::collections::BTreeMap;
 

@@ -35,7 +35,7 @@ impl Kind {
         &self.exe
     }
 
-    /// Whether the start is secure, so that LD_LIBRARY_PATH is ignored.
+    /// Returns whether the start is secure, so that LD_LIBRARY_PATH is ignored.
     pub(crate) fn is_secure(&self) -> bool {
         self.secure
     }
@@ -55,7 +55,7 @@ impl Kind {
 #[derive(Debug)]
 pub(crate) struct ExpectedMiss {
     pub(crate) cause: Cause,
-    /// How often in one start.
+    /// Number of times in one start.
     pub(crate) times: u32,
 }
 
@@ -66,11 +66,11 @@ pub(crate) struct Start {
     pub(crate) library_path: Option<Vec<u8>>,
     pub(crate) search: Search,
     pub(crate) misses: Vec<ExpectedMiss>,
-    /// Where a look-up is in `misses`.
+    /// Index in `misses` of each look-up.
     pub(crate) index: HashMap<(LinkerCall, Vec<u8>), usize>,
 }
 
-/// Why a start is not modelled, for users.
+/// Reason why a start is not modelled, for users.
 type Why = &'static str;
 
 /// All starts of a recording.

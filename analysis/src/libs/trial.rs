@@ -25,7 +25,7 @@ pub struct Applied<'a> {
     pub remedy: &'static str,
     /// Worked out without it.
     pub fixes: &'a Fixes,
-    /// Where its links are, if it has some.
+    /// Directory of its links, if it has some.
     pub farm: &'a [u8],
 }
 

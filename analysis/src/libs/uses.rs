@@ -1,4 +1,4 @@
-//! Which libraries each start finds, and by which list: at the start itself, and later by dlopen(3).
+//! Libraries that each start finds, and by which list: at the start itself, and later by dlopen(3).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const NAMES_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct Dlopened(HashMap<usize, Later>);
 
-/// What a kind of start opened later.
+/// Libraries that a kind of start opened later.
 #[derive(Debug)]
 struct Later {
     start: Arc<Start>,
@@ -67,9 +67,9 @@ pub(crate) struct Finding<'a> {
 #[derive(Debug)]
 pub(crate) struct Use<'a> {
     pub(crate) start: &'a Start,
-    /// How often.
+    /// Number of such starts.
     pub(crate) times: u64,
-    /// What it opened later with dlopen(3).
+    /// Names that it opened later with dlopen(3).
     later: Vec<Vec<u8>>,
     /// Failed look-ups of that, in all processes.
     later_misses: u64,
@@ -127,7 +127,7 @@ impl Use<'_> {
         self.later_misses
     }
 
-    /// Whether it takes a library from LD_LIBRARY_PATH.
+    /// Returns whether it takes a library from LD_LIBRARY_PATH.
     pub(crate) fn takes_from_list(&self) -> bool {
         self.found().any(|found| matches!(found.cause, Cause::LibraryPath(_)))
     }

@@ -42,7 +42,7 @@ impl SomeFiles<'_> {
 /// The views of all roots of a recording.
 pub(crate) struct Views<'a> {
     recorded: Mounts,
-    /// What is mounted in our own namespace.
+    /// The mounts of our own namespace.
     today: MountTable,
     make: MakeView<'a>,
     known: RefCell<HashMap<Arc<Root>, Option<View>>>,
@@ -53,7 +53,7 @@ impl<'a> Views<'a> {
         Self { recorded, today, make, known: RefCell::default() }
     }
 
-    /// Whether a root is that of the recorder, whose files are those of today. Without mount tables, every
+    /// Returns whether a root is that of the recorder, whose files are those of today. Without mount tables, every
     /// namespace is taken for the recorder's.
     pub(crate) fn is_ours(&self, root: Option<&Root>) -> bool {
         let is_own = |namespace| self.recorded.own.is_none_or(|own| own == namespace);
@@ -110,7 +110,7 @@ fn seen_mounts(table: &MountTable, root: &[u8], today: &MountTable) -> Vec<SeenM
     seen
 }
 
-/// Where we see a directory of a mounted file system.
+/// Directory at which we see a directory of a mounted file system.
 fn directory_of(mount: &Mount, below: &Path, today: &MountTable) -> Option<PathBuf> {
     let wanted = joined(path(&mount.inside), below);
     today.mounts.iter().find_map(|ours| {

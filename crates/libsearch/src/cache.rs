@@ -20,7 +20,7 @@ pub struct Cache {
     paths: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// Why a file is no cache.
+/// Reason why a file is no cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CacheError {
     /// It lacks the magic number of the format.

@@ -69,7 +69,7 @@ pub fn list_directory(mut directory: &[u8]) -> &[u8] {
 /// A dynamic linker, as it describes itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Linker {
-    /// What it tries in each directory.
+    /// Sub-directories that it tries in each directory.
     pub capabilities: Capabilities,
     /// The directories that it searches last, in order.
     pub default_directories: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! What an ELF file tells the dynamic linker about its libraries.
+//! Parser of what an ELF file tells the dynamic linker about its libraries.
 
 use object::elf::{
     DF_1_NODEFLIB, DF_1_PIE, DT_FLAGS_1, DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_SONAME,
@@ -23,14 +23,14 @@ const INTERPRETER_MAX: u64 = 4096;
 /// The dynamic section of an executable or a library.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Elf {
-    /// Whether it is for 64 bits.
+    /// True if it is for 64 bits.
     pub is_64: bool,
     /// Its machine: `e_machine` of elf(5).
     pub machine: u16,
-    /// Whether it is an executable: ET_EXEC, or position-independent with DF_1_PIE. glibc does not load
-    /// one as a library.
+    /// True if it is an executable: ET_EXEC, or position-independent with DF_1_PIE. glibc does not load one as a
+    /// library.
     pub is_executable: bool,
-    /// Whether it has a dynamic section, as all libraries have.
+    /// True if it has a dynamic section, as all libraries have.
     pub is_dynamic: bool,
     /// Its interpreter: the dynamic linker. `None` in libraries and static executables.
     pub interpreter: Option<Vec<u8>>,
@@ -46,7 +46,7 @@ pub struct Elf {
     pub no_default_directories: bool,
 }
 
-/// Why a file has no readable dynamic section.
+/// Reason why a file has no readable dynamic section.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ElfError {
     /// It is not an ELF file.

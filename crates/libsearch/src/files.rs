@@ -12,7 +12,7 @@ use crate::elf::Elf;
 
 /// Symbolic links that are followed for one path, as in path_resolution(7).
 const LINKS_MAX: usize = 40;
-/// How much of a file is read: the cache of a system with ten thousand libraries.
+/// Maximum number of bytes that are read of a file: the cache of a system with ten thousand libraries.
 const BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of names in a directory that is listed.
 const NAMES_MAX: usize = 100_000;
@@ -20,7 +20,7 @@ const NAMES_MAX: usize = 100_000;
 /// A file, whatever its name: device and inode number.
 pub type Identity = (u64, u64);
 
-/// What is at a path.
+/// Object at a path, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// Nothing (ENOENT), or nothing that can be read (EACCES).
@@ -38,7 +38,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// Whether open(2) or stat(2) would succeed.
+    /// Returns whether open(2) or stat(2) would succeed.
     pub fn exists(&self) -> bool {
         !matches!(self, Self::Nothing | Self::Unreachable | Self::Circle)
     }
@@ -46,7 +46,7 @@ impl Found {
 
 /// A view of the files that a program could open. All paths are absolute.
 pub trait Files {
-    /// What is at this path.
+    /// The object at this path.
     fn at(&self, path: &[u8]) -> Found;
 
     /// The first MiB of a file; `None` if it cannot be read.
@@ -64,8 +64,8 @@ pub trait Files {
         None
     }
 
-    /// What /proc/self/exe says in a process that was started by this path: the path without symbolic
-    /// links. `None` without /proc; then the linker does not know the program's $ORIGIN.
+    /// Path that /proc/self/exe gives in a process that was started by this path: the path without symbolic links.
+    /// `None` without /proc; then the linker does not know the program's $ORIGIN.
     fn executable(&self, path: &[u8]) -> Option<Vec<u8>> {
         Some(path.to_vec())
     }
@@ -94,7 +94,7 @@ impl Root {
         Self { mounts, read: Mutex::default() }
     }
 
-    /// Where this process sees a path without symbolic links.
+    /// Path by which this process sees a path without symbolic links.
     fn outside(&self, inside: &Path) -> Option<PathBuf> {
         let (rest, directory) = self.mounts.iter().find_map(|(point, directory)| {
             Some((inside.strip_prefix(point).ok()?, directory.as_ref()))
@@ -157,7 +157,7 @@ impl Root {
     }
 }
 
-/// Why nothing is at a path.
+/// Reason why nothing is at a path.
 fn absence(error: &std::io::Error) -> Found {
     match error.kind() {
         ErrorKind::NotADirectory | ErrorKind::InvalidFilename => Found::Unreachable,

@@ -12,8 +12,8 @@ use crate::lookups::Lookups;
 use crate::objects::{Object, Objects};
 use crate::search::{After, Cause, Search, Started};
 
-/// LD_PRELOAD may have names up to this length, without and with a path (SECURE_NAME_LIMIT and
-/// SECURE_PATH_LIMIT of elf/rtld.c).
+/// Maximum length of names in LD_PRELOAD, without and with a path (SECURE_NAME_LIMIT and SECURE_PATH_LIMIT of
+/// elf/rtld.c).
 const PRELOAD_NAME_MAX: usize = 255;
 const PRELOAD_PATH_MAX: usize = 4096;
 
@@ -57,7 +57,7 @@ pub(crate) fn search(
     run.lookups.search
 }
 
-/// How a library is asked for.
+/// Mode in which a library is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Common,
@@ -65,7 +65,7 @@ enum Mode {
     Secure,
 }
 
-/// What is known of a sub-directory.
+/// State of a sub-directory, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Unknown,
@@ -73,7 +73,7 @@ enum State {
     NonExisting,
 }
 
-/// How a look-up ended: `open_verify`.
+/// Result of a look-up: `open_verify`.
 enum Opened {
     Library(Loadable),
     /// Nothing there, or a library for another architecture, which is passed over.
@@ -90,7 +90,7 @@ struct Loadable {
     elf: Arc<Elf>,
 }
 
-/// Where a list ended.
+/// Result of the search through a list.
 enum Listed {
     Library(Loadable),
     Nothing,
@@ -103,7 +103,7 @@ struct Run<'a> {
     linker: &'a Linker,
     cache: &'a Cache,
     secure: bool,
-    /// Whether the search goes on after a missing library.
+    /// True if the search goes on after a missing library.
     goes_on: bool,
     subdirectories: Vec<Vec<u8>>,
     /// By directory, which all lists share; one for each sub-directory.
@@ -258,7 +258,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the cache has for a library of this object.
+    /// Path that the cache has for a library of this object.
     fn cached(&self, name: &[u8], loader: &Elf) -> Option<Vec<u8>> {
         let path = self.cache.path_of(name)?;
         let is_default = self.linker.default_directories.iter().any(|directory| {

@@ -1,5 +1,5 @@
-//! How the dynamic linker searches for libraries: which paths a program's start looks up, in which
-//! order, and because of which list of directories.
+//! Model of the dynamic linker's search for libraries: which paths a program's start looks up, in which order, and
+//! because of which list of directories.
 //!
 //! [`search`] is a pure function of a program, its environment and a view of the files ([`Files`]). It
 //! follows `_dl_map_object`, `open_path` and `fillin_rpath` of glibc's elf/dl-load.c, and `load_library`

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-/// What the tokens of a list stand for (ld.so(8), "Dynamic string tokens").
+/// Values of the tokens of a list (ld.so(8), "Dynamic string tokens").
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tokens {
     /// $ORIGIN: the directory of the object that contains the list. An entry with the token is
@@ -14,7 +14,7 @@ pub struct Tokens {
     pub platform: Vec<u8>,
 }
 
-/// Where $ORIGIN may lead in a secure start: `_dl_dst_substitute` of elf/dl-load.c.
+/// Places to which $ORIGIN may lead in a secure start: `_dl_dst_substitute` of elf/dl-load.c.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Trust<'a> {
     /// Anywhere: the start is not secure.
@@ -64,7 +64,7 @@ pub fn own_directories<'a>(
     entries.filter_map(|entry| Some((expand(entry, tokens, Trust::All)?, has_origin(entry))))
 }
 
-/// Whether a path has the token $ORIGIN.
+/// Returns whether a path has the token $ORIGIN.
 pub fn has_origin(path: &[u8]) -> bool {
     let dollars = path.iter().enumerate().filter(|(_, byte)| **byte == b'$');
     dollars.map(|(at, _)| &path[at..]).any(|rest| matches!(token(rest), Some((b"ORIGIN", _))))
@@ -109,7 +109,7 @@ pub(crate) fn expand(path: &[u8], tokens: &Tokens, trust: Trust<'_>) -> Option<V
     }
 }
 
-/// Whether a path is one of these directories, or below one, once "." and ".." are resolved.
+/// Returns whether a path is one of these directories, or below one, once "." and ".." are resolved.
 fn is_below(path: &[u8], directories: &[Vec<u8>]) -> bool {
     let mut plain: Vec<&[u8]> = Vec::new();
     for component in path.split(|byte| *byte == b'/') {

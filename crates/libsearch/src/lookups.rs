@@ -33,7 +33,7 @@ impl<'a> Lookups<'a> {
         absolute(self.cwd, path)
     }
 
-    /// What is at a path, which may be relative.
+    /// The object at a path, which may be relative.
     pub(crate) fn at(&self, path: &[u8]) -> Found {
         match path.len() {
             // path_resolution(7): an empty path is no path.
@@ -63,7 +63,7 @@ impl<'a> Lookups<'a> {
         at
     }
 
-    /// Whether a directory is at the path.
+    /// Looks the path up by stat(2), and returns whether a directory is there.
     pub(crate) fn stat(&mut self, path: &[u8], library: usize, cause: &Cause) -> bool {
         let at = self.at(path);
         self.push(LinkerCall::Stat, path, at.exists(), library, cause);

@@ -11,14 +11,14 @@ use crate::search::{Cause, Search, Started};
 /// Libraries that are part of libc.so, whatever follows the dot.
 const RESERVED: [&[u8]; 7] =
     [b"libc.", b"libpthread.", b"librt.", b"libm.", b"libdl.", b"libutil.", b"libxnet."];
-/// Where libraries are if no file says so.
+/// Directories of libraries if no file names others.
 const SYSTEM_PATH: &[u8] = b"/lib:/usr/local/lib:/usr/lib";
 /// The size of the buffer for a path with its NUL: longer ones are passed over.
 const BUFFER: usize = 512;
 /// Maximum length of a library's name.
 const NAME_MAX: usize = 255;
 
-/// Whether an interpreter is musl's: its name is ld-musl-$ARCH.so.1.
+/// Returns whether an interpreter is musl's: its name is ld-musl-$ARCH.so.1.
 pub(crate) fn is_musl(interpreter: &[u8]) -> bool {
     file_name(interpreter).starts_with(b"ld-musl-")
 }
@@ -67,7 +67,7 @@ pub(crate) fn search(started: Started<'_>, lookups: Lookups<'_>) -> Search {
 /// The directories of a list, with their causes.
 type List = Arc<[(Cause, Vec<u8>)]>;
 
-/// How a list ended.
+/// Result of the search through a list.
 enum Listed {
     Found(Vec<u8>, Found),
     Nothing,

@@ -42,8 +42,8 @@ impl Objects {
         self.all.iter().map(|object| object.path.to_vec()).collect()
     }
 
-    /// Whether an object goes by this name: the path of its file, its DT_SONAME, or a name that it was
-    /// asked for by.
+    /// Returns whether an object goes by this name: the path of its file, its DT_SONAME, or a name that it was asked
+    /// for by.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         self.names.contains(name)
     }

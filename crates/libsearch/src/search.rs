@@ -1,4 +1,4 @@
-//! What a search is asked, and what it answers.
+//! Questions that a search is asked, and its answers.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::elf::Elf;
 use crate::files::Identity;
 
-/// A search ends after this number of look-ups: 300 directories for 1,000 libraries.
+/// Maximum number of look-ups of a search, which ends then: 300 directories for 1,000 libraries.
 pub const PROBES_MAX: usize = 300_000;
 
 /// A program to start.
@@ -21,12 +21,12 @@ pub struct Program<'a> {
     pub library_path: Option<&'a [u8]>,
     /// LD_PRELOAD, if set.
     pub preload: Option<&'a [u8]>,
-    /// Whether the start is secure (AT_SECURE), as those of set-user-ID programs are: LD_LIBRARY_PATH is
-    /// ignored, and so is most of LD_PRELOAD.
+    /// True if the start is secure (AT_SECURE), as those of set-user-ID programs are: LD_LIBRARY_PATH is ignored, and
+    /// so is most of LD_PRELOAD.
     pub secure: bool,
 }
 
-/// How the linker looks at a path.
+/// Call by which the linker looks at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LinkerCall {
     /// openat(2): is this the library?
@@ -35,7 +35,7 @@ pub enum LinkerCall {
     Stat,
 }
 
-/// Why the linker looks at a path.
+/// Reason why the linker looks at a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// An entry of LD_LIBRARY_PATH, by its index.
@@ -57,15 +57,15 @@ pub enum Cause {
 /// One look-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// How.
+    /// The call.
     pub call: LinkerCall,
     /// The path as the linker passes it: relative paths stay relative.
     pub path: Vec<u8>,
-    /// Whether something is there.
+    /// True if something is there.
     pub found: bool,
     /// The library that is searched, as it was asked for: an index of [`Search::libraries`].
     pub library: usize,
-    /// Why.
+    /// The reason.
     pub cause: Cause,
 }
 
@@ -82,7 +82,7 @@ pub struct Search {
     pub missing: Vec<Vec<u8>>,
     /// The files that were loaded, the program first; the linker itself is among them.
     pub loaded: Vec<Vec<u8>>,
-    /// Whether the search ended early, after [`PROBES_MAX`] look-ups, or as it took too much memory.
+    /// True if the search ended early, after [`PROBES_MAX`] look-ups, or as it took too much memory.
     pub cut: bool,
 }
 
@@ -93,7 +93,7 @@ impl Search {
     }
 }
 
-/// Why a start cannot be modelled.
+/// Reason why a start cannot be modelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Unmodelled {
     /// The program or its dynamic linker does not exist or cannot be read.
@@ -108,7 +108,7 @@ pub enum Unmodelled {
     Linker,
 }
 
-/// When a search goes on although the start has ended.
+/// Condition for a search to go on although the start has ended.
 #[derive(Clone, Copy)]
 pub(crate) enum After<'a> {
     Nothing,
@@ -119,7 +119,7 @@ pub(crate) enum After<'a> {
 }
 
 impl<'a> After<'a> {
-    /// What the program opens with dlopen(3).
+    /// Libraries that the program opens with dlopen(3).
     pub(crate) fn opened(self) -> &'a [Vec<u8>] {
         match self {
             Self::Start(later) => later,
@@ -128,7 +128,7 @@ impl<'a> After<'a> {
     }
 }
 
-/// What the kernel has loaded before the dynamic linker begins.
+/// Objects that the kernel has loaded before the dynamic linker begins.
 pub(crate) struct Started<'a> {
     pub(crate) program: &'a Program<'a>,
     pub(crate) elf: Arc<Elf>,

@@ -1,9 +1,9 @@
-//! What a failed look-up sought, as far as its path and the kind of its call tell: the part of the model that needs
-//! no files.
+//! Object of a failed look-up, as far as its path and the kind of its call tell: the part of the model that needs no
+//! files.
 
 use proctrace_wire::Family;
 
-/// What a failed look-up sought.
+/// Object that a failed look-up sought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sought {
     /// A library in a directory: linkers open it, and ask nothing before.
@@ -18,7 +18,7 @@ pub enum Sought {
 }
 
 impl Sought {
-    /// What a call of this family sought at a path.
+    /// Returns what a call of this family sought at a path.
     pub fn of(family: Option<Family>, path: &[u8]) -> Self {
         match family {
             Some(Family::Open) if is_library(path) => Self::Library,
@@ -30,8 +30,8 @@ impl Sought {
     }
 }
 
-/// Whether a path names a shared library: its name ends in .so, or in .so. and a version, each part of which begins with a
-/// digit, as in libLLVM.so.19.1-rust-1.83.0-stable and liblapack.so.3gf.
+/// Returns whether a path names a shared library: its name ends in .so, or in .so. and a version, each part of which
+/// begins with a digit, as in libLLVM.so.19.1-rust-1.83.0-stable and liblapack.so.3gf.
 pub fn is_library(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     name.ends_with(b".so")
