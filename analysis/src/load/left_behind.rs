@@ -1,4 +1,4 @@
-//! What outlives the command or its own parent: since when, and the exact command lines.
+//! Processes that outlive the command or their own parent: since when, and their exact command lines.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -12,11 +12,12 @@ use crate::books::detached::is_detached;
 use crate::recording::fast::FastMap;
 use crate::recording::process::Process;
 
-/// Beyond this many, which one it was does not matter.
+/// Maximum number of command lines that are kept: beyond it, which one it was does not matter.
 const LINES_MAX: usize = 1000;
 /// Bytes of a command line that are kept.
 const LINE_BYTES_MAX: usize = 200;
-/// What ends this much later than the command ends with it: the rest of a pipeline, the last switch of a task.
+/// Maximum time by which a process may end after the command and still count as ending with it: the rest of a pipeline,
+/// the last switch of a task.
 const NOTICEABLE_NS: u64 = 20_000_000;
 /// The same as a part of the command's wall time.
 const NOTICEABLE_PART: u64 = 50;

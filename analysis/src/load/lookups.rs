@@ -30,7 +30,7 @@ const OPEN: u8 = 0;
 /// other look-ups repeat one of these.
 #[derive(Debug, Clone, Copy)]
 struct LookupKeys {
-    /// What it is instead of a failed look-up.
+    /// Kind of the look-up: failed, or something that is no failure.
     is: Is,
     /// Position in `Family::ALL`; beyond it for calls of no family.
     family: u8,
@@ -41,11 +41,11 @@ struct LookupKeys {
     sought: Sought,
     /// Number of its directory.
     directory: u32,
-    /// Whether it may be why a program gives up.
+    /// True if it may be why a program gives up.
     tells: bool,
 }
 
-/// What a look-up is, of which the kernel reported a failure.
+/// Kind of a look-up of which the kernel reported a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Is {
     Failed,
@@ -106,7 +106,7 @@ impl Places {
     }
 }
 
-/// Who looked up, when, and which program ran then: everything from the lifecycle that counting
+/// Tasks that looked up, and the programs that they ran at the time: everything from the lifecycle that counting
 /// look-ups needs.
 pub(super) struct Who {
     process_of_task: Serials,

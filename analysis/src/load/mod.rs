@@ -149,7 +149,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// What the header declares as known, corrected by what reading showed.
+    /// Knowledge that the header declares, corrected by what reading showed.
     fn knows(&self, header: &Header) -> Knows {
         let mut knows = Knows::of(header);
         if !self.reads_lookups {

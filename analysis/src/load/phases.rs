@@ -1,4 +1,4 @@
-//! What happened between the marks of a payload. Recordings without marks are not read again for this.
+//! Phases between the marks of a payload. Recordings without marks are not read again for this.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -24,7 +24,7 @@ struct Reading {
     ticks: Ticks,
 }
 
-/// What a task used in a phase.
+/// Usage of a task in a phase.
 #[derive(Debug, Clone, Copy, Default)]
 struct Used {
     run_ns: u64,
@@ -69,8 +69,8 @@ impl Loader<'_> {
         }
     }
 
-    /// What a task used between two readings is spread evenly over the time between them; so what
-    /// ran within one phase is counted there exactly.
+    /// Divides the CPU time of tasks among phases: what a task used between two readings is spread evenly over the time
+    /// between them; so what ran within one phase is counted there exactly.
     fn divide_cpu(&self, reader: &mut Reader<BufReader<File>>, phases: &mut Phases) {
         let made = &self.made;
         let born = |task: usize| {

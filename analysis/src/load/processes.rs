@@ -102,10 +102,10 @@ impl Loader<'_> {
     }
 }
 
-/// Parts are at least this large, so that a small recording starts no thread.
+/// Minimum size of a part: a small recording starts no thread.
 const PART_MIN: usize = 1 << 14;
 
-/// Whether the process had not ended before that time.
+/// Returns whether the process had not ended before that time.
 fn lives(process: &Process, at_ns: u64) -> bool {
     process.ended_ns().is_none_or(|ended_ns| ended_ns >= at_ns)
 }

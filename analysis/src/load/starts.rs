@@ -1,4 +1,4 @@
-//! How long programs take until their libraries are loaded, as far as failed look-ups show.
+//! Time that programs take until their libraries are loaded, as far as failed look-ups show.
 //!
 //! The dynamic loader searches one directory after another for each library (ld.so(8)). Its
 //! failures precede all other failed look-ups of a program; they are over when something else is
@@ -9,8 +9,7 @@ use proctrace_libsearch::Sought;
 
 use crate::recording::process::ProgramRun;
 
-/// A failure this long after the previous one is not part of the start: the same loader also loads
-/// plugins.
+/// Maximum time between two failures of one start: the same loader also loads plugins.
 const PAUSE_MAX_NS: u64 = 5_000_000_000;
 
 /// The failed look-ups of one program run.
@@ -18,9 +17,9 @@ const PAUSE_MAX_NS: u64 = 5_000_000_000;
 pub(crate) struct Start {
     /// All failed look-ups until the next exec, or the end.
     pub(crate) lookups: u32,
-    /// Of these, the ones while it was loading.
+    /// The ones of these while it was loading.
     pub(crate) loading: u32,
-    /// Of the loading ones, those of libraries; the rest are of their directories.
+    /// The loading ones of libraries; the rest are of their directories.
     pub(crate) libraries: u32,
     /// Time of the last of them, in microseconds after the exec.
     pub(crate) loaded_us: u32,
@@ -48,7 +47,7 @@ const NONE: u32 = u32::MAX;
 /// Assigns each failed look-up to the program run that made it.
 #[derive(Debug)]
 pub(crate) struct StartFinder {
-    /// When each run began.
+    /// Time at which each run began.
     begun_ns: Vec<u64>,
     starts: Vec<Start>,
     stages: Vec<Stage>,

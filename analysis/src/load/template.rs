@@ -60,7 +60,7 @@ impl Templates {
     }
 }
 
-/// Longer templates are cut: a shell may be given a whole script in one argument.
+/// Maximum length of a template, which is cut there: a shell may be given a whole script in one argument.
 const TEMPLATE_BYTES_MAX: usize = 160;
 /// Bytes of an argv that are examined.
 const LOOKED_AT_MAX: usize = 1024;

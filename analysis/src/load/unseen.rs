@@ -45,8 +45,8 @@ impl Blindness {
     }
 }
 
-/// Whether this is systemd-run starting something that will not be a descendant. With --scope it
-/// runs the command itself.
+/// Returns whether this is systemd-run starting something that will not be a descendant. With --scope it runs the
+/// command itself.
 fn asks_systemd(exec: &proctrace_wire::Exec<'_>) -> bool {
     let name = exec.exe.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     name == b"systemd-run"
