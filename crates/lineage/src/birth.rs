@@ -4,7 +4,7 @@ use proctrace_wire::layout::{Attach, Exit, Fork};
 
 /// Processes by their ids.
 pub trait Register {
-    /// What stands for a process, such as its serial or its index.
+    /// Handle of a process, such as its serial or its index.
     type Process: Copy + Eq;
 
     /// The process with this serial.

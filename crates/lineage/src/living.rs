@@ -30,9 +30,9 @@ pub struct Process<P> {
     pub children: BTreeSet<u32>,
     /// Its tasks that are alive.
     pub tasks: u32,
-    /// When and with which wait(2) status it ended.
+    /// Time and wait(2) status of its end.
     pub end: Option<(u64, u32)>,
-    /// What else is known of it.
+    /// Further knowledge about it.
     pub more: P,
 }
 
@@ -62,11 +62,11 @@ impl<P> DerefMut for Process<P> {
 pub struct Exited<P> {
     /// The serial of its process.
     pub process: u32,
-    /// That process, if the task was its last.
+    /// The process, if the task was its last.
     pub ended: Option<Process<P>>,
 }
 
-/// What a record told of a process whose birth was lost.
+/// Result of a record about a process whose birth was lost.
 #[derive(Debug, Clone)]
 pub struct Told<P> {
     /// True if the process was not known.
@@ -143,7 +143,7 @@ impl<P: Default, T: Default> Living<P, T> {
         self.processes.get_mut(&serial)
     }
 
-    /// What is known of the task with this serial, and its process.
+    /// Knowledge about the task with this serial, and its process.
     pub fn task_mut(&mut self, serial: u32) -> Option<(&mut T, &mut Process<P>)> {
         let (process, more) = self.tasks.get_mut(&serial)?;
         Some((more, self.processes.get_mut(process)?))

@@ -85,7 +85,7 @@ impl Screen {
     }
 }
 
-/// What is known of a process: labels and texts of at most `width` columns, where these are wrapped.
+/// Facts about a process: labels and texts of at most `width` columns, where these are wrapped.
 fn facts(view: &View, process: &Process, width: usize) -> Vec<(&'static str, String)> {
     let program = view.programs.get(process.program);
     let category = program.and_then(|program| program.name.category.as_deref());

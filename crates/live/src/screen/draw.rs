@@ -127,8 +127,8 @@ impl Screen {
         }
     }
 
-    /// What is left of an area below a list of so many rows and its heading. In steps, so that what
-    /// stands there does not move whenever a process begins or ends.
+    /// The rest of an area below a list of so many rows and its heading. In steps, so that what stands there does not
+    /// move whenever a process begins or ends.
     fn below(&self, area: Rect, rows: usize) -> Rect {
         let rows = rows.max(1).next_multiple_of(if self.is_over { 1 } else { STEP });
         let used = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(1).min(area.height);
@@ -176,7 +176,7 @@ impl Screen {
     }
 }
 
-/// Whether the recording goes on, for how long, and how it ended.
+/// State of the recording: whether it goes on, for how long, and how it ended.
 fn state(view: &View, status: Status, is_paused: bool) -> String {
     let elapsed = time(view.elapsed_ns());
     let state = match (status, &view.trailer) {

@@ -7,11 +7,11 @@ use super::{Over, Pane, Screen, Sort};
 pub(crate) struct Binding {
     /// As the list of keys has them.
     pub(crate) keys: &'static str,
-    /// What they do, in lines of the list.
+    /// Description of what they do, in lines of the list.
     pub(crate) does: &'static [&'static str],
-    /// What stands at the bottom of the lists: key and word.
+    /// Hint at the bottom of the lists: key and word.
     lists: Option<(&'static str, &'static str)>,
-    /// What stands at the bottom of an opened process.
+    /// Hint at the bottom of an opened process.
     process: Option<(&'static str, &'static str)>,
 }
 
@@ -82,7 +82,7 @@ impl Screen {
         keys
     }
 
-    /// Whether a key does something in what is shown.
+    /// Returns whether a key does something in what is shown.
     fn acts(&self, key: &str) -> bool {
         let is_list = self.over == Over::Nothing;
         match key {

@@ -1,8 +1,8 @@
-//! What keys do.
+//! Keys, and what each does to the screen.
 
 use super::{Cursor, Over, Pane, Screen, Sort};
 
-/// A filter is typed by hand.
+/// Maximum length of a filter, which is typed by hand.
 const FILTER_MAX: usize = 100;
 
 /// A key, independent of terminal libraries.

@@ -1,4 +1,4 @@
-//! What the user sees of a recording: the choices made so far, and how keys change them.
+//! View of a recording as the user sees it: the choices made so far, and how keys change them.
 
 mod detail;
 mod draw;
@@ -17,7 +17,7 @@ use std::collections::HashSet;
 pub use keys::Key;
 pub use progress::progress_line;
 
-/// Whether the recording is still being made.
+/// State of a recording: still being made, complete, or left incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// A recorder is writing the trace.
@@ -87,7 +87,7 @@ impl Sort {
     }
 }
 
-/// What lies over the lists.
+/// Layer over the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Over {
     Nothing,
@@ -117,7 +117,7 @@ impl Cursor {
     }
 }
 
-/// What the user has chosen to see.
+/// Choices of the user about what is seen.
 #[derive(Debug)]
 pub struct Screen {
     pub(crate) pane: Pane,
@@ -130,9 +130,9 @@ pub struct Screen {
     pub(crate) folded: HashSet<u32>,
     pub(crate) folded_categories: HashSet<String>,
     pub(crate) is_paused: bool,
-    /// Whether the recording was over when it was drawn last.
+    /// True if the recording was over when it was drawn last.
     pub(crate) is_over: bool,
-    /// Whether help lies over an opened process.
+    /// Serial of the opened process that help lies over, if it does.
     pub(crate) below_help: Option<u32>,
     /// The process under the cursor, which the cursor follows.
     pub(crate) selected: Option<u32>,
@@ -174,7 +174,7 @@ impl Screen {
         }
     }
 
-    /// Whether the view is to stay as it is.
+    /// Returns whether the view is to stay as it is.
     pub fn is_paused(&self) -> bool {
         self.is_paused
     }
@@ -196,7 +196,7 @@ impl Screen {
         &mut self.cursors[self.pane as usize]
     }
 
-    /// Whether a text has the filter in it, in upper or lower case.
+    /// Returns whether a text has the filter in it, in upper or lower case.
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.filter.is_empty() || text.to_lowercase().contains(&self.filter.to_lowercase())
     }

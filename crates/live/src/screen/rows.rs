@@ -16,7 +16,7 @@ pub(crate) struct Row {
     pub(crate) depth: usize,
     /// Processes that are folded into it.
     pub(crate) folded: usize,
-    /// Whether the filter matches it, and not only one below it.
+    /// True if the filter matches it, and not only one below it.
     pub(crate) is_match: bool,
     /// Its own figures, with those of the processes that are folded into it.
     pub(crate) figures: Figures,
@@ -108,7 +108,7 @@ struct Group {
     figures: Figures,
 }
 
-/// What a row is about.
+/// Subject of a row.
 #[derive(Debug, Clone, Copy)]
 enum Item {
     Living(u32),

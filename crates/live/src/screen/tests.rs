@@ -1,4 +1,4 @@
-//! What is on the screen, for recordings of which everything is known.
+//! Tests of what is on the screen, for recordings of which everything is known.
 
 use proctrace_wire::Kind;
 use ratatui::buffer::Buffer;

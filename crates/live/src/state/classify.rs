@@ -1,4 +1,4 @@
-//! What program an exec ran.
+//! Classification of the program that an exec ran.
 
 use proctrace_wire::Exec;
 use proctrace_wire::escape::to_text;

@@ -1,4 +1,4 @@
-//! What a task has used, as far as its records tell.
+//! Counters of what a task has used, as far as its records tell.
 
 use proctrace_replay::ticks::Ticks;
 use proctrace_wire::layout::{Attach, Exit, Sample};
@@ -95,7 +95,7 @@ impl Counters {
         self.zip(other, u64::saturating_add)
     }
 
-    /// What was added since `before`.
+    /// The increase since `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         self.zip(before, u64::saturating_sub)

@@ -25,7 +25,7 @@ impl Slot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory {
     path: Box<[u8]>,
-    /// How many; a lower bound if directories were dropped.
+    /// Number of failed look-ups; a lower bound if directories were dropped.
     pub count: u64,
 }
 
@@ -82,7 +82,7 @@ impl Directories {
         self.generation = self.generation.wrapping_add(1);
     }
 
-    /// How often directories were dropped: then numbers have changed.
+    /// Number of times that directories were dropped: then numbers have changed.
     pub(crate) fn generation(&self) -> u32 {
         self.generation
     }

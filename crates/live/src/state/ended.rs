@@ -21,11 +21,11 @@ const STRING_MAX: usize = 1024;
 /// Ended tasks that are kept: those of ten seconds on a busy machine.
 const TASKS_MAX: usize = 1 << 18;
 
-/// What has ended lately, in bounded memory.
+/// Processes and tasks that have ended lately, in bounded memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ended {
     processes: FastMap<u32, Process>,
-    /// When each ended, and its serial; the first that ended comes first.
+    /// End of each, and its serial; the first that ended comes first.
     order: VecDeque<(u64, u32)>,
     /// The latest end of those that were dropped to make room.
     dropped_ns: u64,
@@ -71,7 +71,7 @@ impl Ended {
         self.tasks.insert(task, (process, program));
     }
 
-    /// Whether some that ended after this time were dropped.
+    /// Returns whether some that ended after this time were dropped.
     pub(crate) fn is_cut(&self, time_ns: u64) -> bool {
         self.dropped_ns > time_ns
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_wire::layout::Loss;
 use proctrace_wire::{Kind, LossReason};
 
-/// A sound trace has a few counts for each CPU; more come only from a hostile one.
+/// Maximum number of counts: a sound trace has a few for each CPU; more come only from a hostile one.
 const COUNTS_MAX: usize = 1 << 16;
 
 /// Losses by kind, reason and CPU.

@@ -1,4 +1,4 @@
-//! What is known of a recording so far.
+//! State of a recording: what is known of it so far.
 
 mod classify;
 mod counters;

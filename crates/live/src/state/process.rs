@@ -17,10 +17,10 @@ const SEARCHED_MAX: usize = 12;
 /// A process, named by the serial of its first task.
 pub type Process = proctrace_lineage::Process<Life>;
 
-/// What is known of a process besides its relatives.
+/// Knowledge about a process besides its relatives.
 #[derive(Debug, Clone, Default)]
 pub struct Life {
-    /// When it began.
+    /// Time at which it began.
     pub started_ns: u64,
     /// The number of its program.
     pub program: u32,
@@ -28,7 +28,7 @@ pub struct Life {
     pub(crate) spawner: Option<u32>,
     /// Its name: that of the file, or the one it gave itself.
     pub comm: [u8; 16],
-    /// What it executed last; None if it has only forked.
+    /// Command that it executed last; None if it has only forked.
     pub command: Option<Box<CommandLine>>,
     /// Threads that it started, its first not counted.
     pub threads_started: u64,
@@ -36,7 +36,7 @@ pub struct Life {
     pub children_started: u64,
     /// Programs that it executed.
     pub execs: u64,
-    /// What its tasks used, while it was recorded.
+    /// Sum of what its tasks used, while it was recorded.
     pub used: Counters,
     /// The part of its CPU time that was split by its tasks' own ticks.
     pub(crate) own: Own,
@@ -67,9 +67,9 @@ pub struct CommandLine {
     pub cwd: Vec<u8>,
     /// The first arguments, each with its NUL.
     pub argv: Vec<u8>,
-    /// Whether there are more.
+    /// True if there are more.
     pub is_cut: bool,
-    /// Whether the recorder's user may not see it.
+    /// True if the recorder's user may not see it.
     pub is_withheld: bool,
 }
 

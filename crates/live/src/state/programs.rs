@@ -17,9 +17,8 @@ pub(crate) const UNKNOWN: u32 = 0;
 /// The program of all that are not kept apart.
 const OTHERS: u32 = 1;
 
-/// What the processes of a program did, ended and alive. A process counts for the last program that
-/// it executed, or for its parent's if it never executed one, with all that it used and looked up
-/// from its birth on: as in a report.
+/// Sums over the processes of a program, ended and alive. A process counts for the last program that it executed, or
+/// for its parent's if it never executed one, with all that it used and looked up from its birth on: as in a report.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// Its number.
@@ -34,7 +33,7 @@ pub struct Program {
     pub threads: u64,
     /// Successful execs.
     pub execs: u64,
-    /// What its processes used.
+    /// Sum of what its processes used.
     pub used: Counters,
     /// The part of their CPU time that was split by their tasks' own ticks.
     pub(crate) own: Own,

@@ -63,7 +63,7 @@ impl Recent {
     }
 }
 
-/// What happened in one second.
+/// Events of one second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Second {
     /// Processes that began.
@@ -84,7 +84,7 @@ pub struct History {
 }
 
 impl History {
-    /// Of a recording that started at this time.
+    /// Makes the history of a recording that started at this time.
     pub fn new(started_ns: u64) -> Self {
         Self { started_ns, first: 0, seconds: VecDeque::new() }
     }

@@ -47,7 +47,7 @@ impl Reading {
     }
 }
 
-/// What a task has used since its last reading.
+/// Usage of a task since its last reading.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Added {
     pub(crate) used: Counters,
@@ -55,7 +55,7 @@ pub(crate) struct Added {
     pub(crate) own: Own,
 }
 
-/// What came before the birth of its task.
+/// Records that came before the birth of their task.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Early {
     samples: FastMap<u32, Sample>,

@@ -19,8 +19,7 @@ use super::readings::{Early, Reading};
 
 const EINVAL: u16 = 22;
 
-/// A process has ended lately for so long; lists say "in the last 2 s". Records reach the file once a
-/// second.
+/// Time for which a process has ended lately; lists say "in the last 2 s". Records reach the file once a second.
 const LATELY_NS: u64 = 2_000_000_000;
 
 /// Ended ancestors that are passed on the way to one that is alive.
@@ -67,7 +66,7 @@ pub struct View {
     pub skipped: Skipped,
     /// Records that could not be decoded.
     pub undecodable: u64,
-    /// How it ended.
+    /// The end of the recording.
     pub trailer: Option<Trailer>,
     pub(super) living: Living<Life, Reading>,
     pub(super) early: Early,
@@ -154,7 +153,7 @@ impl View {
         self.ended.since(self.now_ns.saturating_sub(LATELY_NS))
     }
 
-    /// Whether there are more than [`View::ended_lately`] has.
+    /// Returns whether more have ended lately than [`View::ended_lately`] has.
     pub fn ended_is_cut(&self) -> bool {
         self.ended.is_cut(self.now_ns.saturating_sub(LATELY_NS))
     }
@@ -215,7 +214,7 @@ impl View {
         searched.into_iter().filter_map(name).collect()
     }
 
-    /// Whether the blocks of a stream are of use to [`View::take`].
+    /// Returns whether the blocks of a stream are of use to [`View::take`].
     pub fn wants(info: &BlockInfo) -> bool {
         info.stream != Stream::Waits
     }
@@ -365,8 +364,8 @@ impl View {
     }
 }
 
-/// Whether a failed call is a failed look-up: readlink(2) of what is no link has found it, and a mark
-/// of the payload looks for nothing.
+/// Returns whether a failed call is a failed look-up: readlink(2) of what is no link has found it, and a mark of the
+/// payload looks for nothing.
 fn counts(miss: &MissFixed, path: &[u8]) -> bool {
     let family = || Family::of(Call::from_number(miss.call));
     !(miss.error == EINVAL && family() == Some(Family::Readlink)) && mark_of_path(path).is_none()
