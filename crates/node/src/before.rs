@@ -1,4 +1,4 @@
-//! What jobs had done before they were recorded: those that ran when the recorder started, and those in a directory that it
+//! History of jobs before they were recorded: of those that ran when the recorder started, and those in a directory that it
 //! had not seen yet.
 
 use std::collections::{HashMap, HashSet};
@@ -8,13 +8,13 @@ use std::path::Path;
 
 use proctrace_record::{CgroupPattern, unix_ns};
 
-/// A job in a new directory that is recorded this soon after its cgroup was made has begun with it.
+/// Maximum time from the making of a cgroup to the recording of a job in a new directory that has begun with it.
 const AT_ONCE_NS: u64 = 50_000_000;
 
-/// What there was before.
+/// State of the node before the recording.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
-    /// Whether all that ran at the start has been found.
+    /// True if all that ran at the start has been found.
     is_ready: bool,
     /// Directories of jobs that are watched.
     directories: HashSet<u64>,
@@ -22,12 +22,12 @@ pub(crate) struct Before {
     used_ns: HashMap<u64, u64>,
 }
 
-/// What a job had done before it was recorded.
+/// History of a job before it was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Earlier {
-    /// Whether it may have run before.
+    /// True if it may have run before.
     pub(crate) began_before: bool,
-    /// What its cgroup had used by then.
+    /// CPU time that its cgroup had used by then.
     pub(crate) cpu_ns: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl Before {
         self.directories.extend(directories.map(|directory| directory.id));
     }
 
-    /// Of a job that is recorded from now on.
+    /// Returns the history of a job that is recorded from now on.
     pub(crate) fn of(&mut self, cgroup: Option<&Path>) -> Earlier {
         let found = || {
             let path = cgroup?;

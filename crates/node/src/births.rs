@@ -1,4 +1,4 @@
-//! How jobs and their tasks begin: by a move into a cgroup, a fork, or a move from another job.
+//! Beginning of jobs and of their tasks: by a move into a cgroup, a fork, or a move from another job.
 
 use proctrace_trace::{Spool, Writer};
 use proctrace_wire::layout::{ATTACH_ZOMBIE, Attach, Fork, Head, SAMPLE_FINAL, Sample};

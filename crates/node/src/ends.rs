@@ -1,4 +1,4 @@
-//! How jobs end: by their cgroup, with the recording, or because they cannot be written.
+//! End of jobs: by their cgroup, with the recording, or because they cannot be written.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,7 @@ use crate::jobs::Jobs;
 use crate::outputs::{Ended, NodeError, Outputs};
 use crate::usage::share;
 
-/// Cgroups beside the jobs are looked up again after so many.
+/// Maximum number of cgroups that are known before those beside the jobs are looked up again.
 const OTHERS_MAX: usize = 4096;
 
 impl<O: Outputs> Jobs<O> {

@@ -32,12 +32,12 @@ pub(crate) struct Job {
     last_serial: u32,
     /// Tasks that are alive.
     pub(crate) live: u64,
-    /// Whether a task went on in another job, or was left behind.
+    /// True if a task went on in another job, or was left behind.
     pub(crate) is_cut: bool,
     pub(crate) started_ns: u64,
     pub(crate) last_ns: u64,
     pub(crate) bytes: u64,
-    /// What the recorder had used when it began.
+    /// Usage of the recorder when the job began.
     pub(crate) from: Moment,
     /// The node's losses before.
     before: Losses,
@@ -48,7 +48,7 @@ pub(crate) struct Job {
     /// Its cgroup below the mount point.
     pub(crate) below_root: Option<PathBuf>,
     pub(crate) earlier: Earlier,
-    /// How many flushes ago its last task ended.
+    /// Number of flushes since its last task ended.
     pub(crate) idle_flushes: u32,
     /// Samples since its last tick.
     pub(crate) sampled: u32,

@@ -34,9 +34,9 @@ pub struct Jobs<O> {
     pub(crate) outputs: O,
     pub(crate) patterns: Vec<CgroupPattern>,
     pub(crate) root: PathBuf,
-    /// How many flushes a cgroup may be without processes before its job counts as ended.
+    /// Number of flushes for which a cgroup may be without processes before its job counts as ended.
     pub(crate) idle_flushes_max: u32,
-    /// Whether to look for the variables of batch systems.
+    /// True if the variables of batch systems are looked for.
     pub(crate) reads_variables: bool,
     /// By number; None for cgroups that are no jobs.
     pub(crate) jobs: BTreeMap<u32, Option<Job>>,

@@ -1,4 +1,4 @@
-//! Which cgroup a job is, and the name of its trace.
+//! Naming of jobs: which cgroup a job is, and the name of its trace.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -14,11 +14,11 @@ pub struct JobCgroup {
     pub path: Option<PathBuf>,
     /// Its name: the last component of the path.
     pub name: String,
-    /// Where it must have been, if it has gone and only one place is possible.
+    /// Path that it must have had, if it has gone and only one place is possible.
     pub was: Option<PathBuf>,
 }
 
-/// What a number of the programs stands for.
+/// Meaning of a number of the programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
     Job(JobCgroup),

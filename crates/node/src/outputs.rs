@@ -1,4 +1,4 @@
-//! What the recorder of a node does with the traces of its jobs.
+//! Interface for what the recorder of a node does with the traces of its jobs.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::naming::JobCgroup;
 
-/// What happens with the traces of jobs.
+/// Destination of the traces of jobs.
 pub trait Outputs {
     /// The header of the trace of a job that begins now.
     fn header(&mut self, cgroup: &JobCgroup, started_ns: u64) -> Header;
@@ -55,7 +55,7 @@ pub struct Ended {
     pub lost: u64,
 }
 
-/// Why a job is not recorded, or not to its end.
+/// Reason why a job is not recorded, or not to its end.
 #[derive(Debug, Error)]
 pub enum NodeError {
     /// Its trace could not be created.
@@ -66,7 +66,7 @@ pub enum NodeError {
     Begin {
         /// The trace.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: WriteError,
     },
     /// Its trace could not be continued: it has what happened until then.
@@ -74,7 +74,7 @@ pub enum NodeError {
     Write {
         /// The trace.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: WriteError,
     },
 }

@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, openat};
 
-/// After so many programs, a job without another user is one of root's.
+/// Number of programs after which a job without another user is one of root's.
 const TRIES_MAX: u32 = 256;
-/// /proc/PID/status has 1.5 kB, and a path of a cgroup at most PATH_MAX.
+/// Maximum size of a file that is read: /proc/PID/status has 1.5 kB, and a path of a cgroup at most PATH_MAX.
 const FILE_BYTES_MAX: u64 = 16 << 10;
 
-/// How the names of processes of batch systems and container engines begin that are in the cgroup of a job and run as
-/// root: slurmstepd(8), also before it becomes a task of the job, and those that start containers.
+/// Beginnings of the names of processes of batch systems and container engines that are in the cgroup of a job and run
+/// as root: slurmstepd(8), also before it becomes a task of the job, and those that start containers.
 const NOT_THE_JOB: [&[u8]; 4] = [b"slurmstepd", b"runc", b"crun", b"conmon"];
 /// Slurm's own cgroups in that of a job (cgroup_v2.c): of slurmstepd(8), and of the step for what is outside of steps
 /// (`PrologFlags=Contain`), in which root's sleep(1) waits.
 const SLURMS_OWN: [(&str, Option<&str>); 2] = [("step_", Some("slurm")), ("step_extern", None)];
 
-/// What is known of the user so far.
+/// Knowledge about the user so far.
 #[derive(Debug, Default)]
 pub(crate) struct Owner {
     uid: Option<u32>,

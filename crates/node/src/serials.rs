@@ -1,4 +1,4 @@
-//! Where records refer to tasks, and replacing these serials by those of a job.
+//! Serials in records: where records refer to tasks, and replacing these serials by those of a job.
 
 use std::mem::offset_of;
 
@@ -57,7 +57,7 @@ pub(crate) fn other_of(kind: Kind, record: &[u8]) -> u32 {
 pub(crate) struct Serials {
     pub(crate) task: u32,
     pub(crate) process: u32,
-    /// Of the other task that the record names; 0 if that is none of this job.
+    /// Serial of the other task that the record names; 0 if that is none of this job.
     pub(crate) other: u32,
 }
 

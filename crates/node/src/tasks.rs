@@ -9,7 +9,7 @@ pub(crate) struct JobTask {
     pub(crate) group: u32,
     /// Its serial in the trace of the job.
     pub(crate) serial: u32,
-    /// That of its process.
+    /// The serial of its process.
     pub(crate) process: u32,
     /// The letter of its state, as last sampled.
     pub(crate) state: u16,
@@ -24,7 +24,7 @@ pub(crate) struct Tasks {
     alive: HashMap<u32, JobTask>,
     ended: HashMap<u32, JobTask>,
     ended_before: HashMap<u32, JobTask>,
-    /// What tasks were in the jobs that they have left, for as long.
+    /// State of tasks in the jobs that they have left, for as long.
     left: HashMap<u32, JobTask>,
     left_before: HashMap<u32, JobTask>,
 }

@@ -1,4 +1,4 @@
-//! What the recorder used for one of several jobs.
+//! Usage of the recorder for one of several jobs.
 
 use proctrace_trace::RecorderUsage;
 

@@ -7,14 +7,14 @@ use std::io::Read;
 use proctrace_trace::JOB_VARIABLES;
 use proctrace_wire::escape::to_text;
 
-/// No more of an environment is searched.
+/// Maximum part of an environment that is searched.
 const ENVIRONMENT_BYTES_MAX: u64 = 1 << 20;
-/// Longer values are no identifiers.
+/// Maximum length of a value that is an identifier.
 const VALUE_BYTES_MAX: usize = 1024;
-/// After so many programs, a job is one without a batch system.
+/// Number of programs after which a job is one without a batch system.
 const TRIES_MAX: u32 = 256;
 
-/// Those of [`JOB_VARIABLES`] that the kernel's programs record at each exec in a recording of many jobs: a job of
+/// Members of [`JOB_VARIABLES`] that the kernel's programs record at each exec in a recording of many jobs: a job of
 /// some milliseconds has ended before its environment can be read. All would be more than they can look for.
 pub const RECORDED_VARIABLES: &[&str] = &[
     "SLURM_JOB_ID",
@@ -41,7 +41,7 @@ pub const RECORDED_VARIABLES: &[&str] = &[
     "CI_JOB_ID",
 ];
 
-/// What has been found so far.
+/// Variables that have been found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Variables {
     /// In a record of an environment: only [`RECORDED_VARIABLES`].
