@@ -1,5 +1,5 @@
-//! What a command may still do once its arguments are known: a trace may be anybody's, and so may be what it does to
-//! its reader.
+//! Confinement of a command once its arguments are known: a trace may be anybody's, and so may be what it does to its
+//! reader.
 //!
 //! Commands that read give up capabilities that come from the file of the program, and confine themselves by
 //! Landlock, as far as the kernel has it: they read what their arguments name, write the outputs that are asked for,
@@ -24,7 +24,7 @@ pub use needs::Needs;
 /// The newest rules that are known; older kernels have fewer.
 const KNOWN: ABI = ABI::V7;
 
-/// What any program of ours looks at.
+/// Paths that any program of ours looks at.
 const ALWAYS: [&str; 9] = [
     "/proc",
     "/sys/fs/cgroup",
@@ -48,7 +48,8 @@ pub fn begin(needs: Option<&Needs>) {
     }
 }
 
-/// Whether this kernel can confine readers, wholly, partially or not at all: a thread that does nothing else is.
+/// Returns how far this kernel can confine readers, wholly, partially or not at all: a thread that does nothing else is
+/// confined.
 pub(crate) fn works() -> RulesetStatus {
     let thread = std::thread::spawn(|| restrict(&Needs::default()));
     match thread.join() {
@@ -139,7 +140,7 @@ fn place_of(path: &Path) -> PathBuf {
     path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
-/// What cannot be allowed, because it does not exist, fails when it is used.
+/// Allows access to a path. One that cannot be allowed, because it does not exist, fails when it is used.
 fn allow(rules: &mut RulesetCreated, path: &Path, access: BitFlags<AccessFs>) {
     let Ok(opened) = PathFd::new(path) else { return };
     let is_directory = path.is_dir();
@@ -157,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// What `does` returns in a thread that is confined; None where the kernel cannot.
+    /// Result of `does` in a thread that is confined; None where the kernel cannot.
     fn confined<T: Send>(needs: &Needs, does: impl FnOnce() -> T + Send) -> Option<T> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| match restrict(needs).unwrap() {

@@ -92,7 +92,7 @@ fn in_json(checks: &[Check], by_ebpf: bool, broker: &Broker) -> Value {
 /// A broker, and what it said when it was asked for a recording.
 struct Broker {
     socket: String,
-    /// Who may connect, as the kernel sees it.
+    /// Users who may connect, as the kernel sees it.
     open_to: Option<String>,
     state: State,
 }
@@ -201,7 +201,7 @@ impl Broker {
     }
 }
 
-/// What commands that read a trace can still do.
+/// Check of what commands that read a trace can still do.
 fn readers() -> Check {
     let (verdict, found) = match confine::works() {
         RulesetStatus::FullyEnforced => {

@@ -8,7 +8,7 @@ pub const USAGE: u8 = 2;
 /// code is [`USAGE`].
 #[derive(Debug)]
 pub struct Misuse(
-    /// What is wrong.
+    /// Description of what is wrong.
     pub String,
 );
 

@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::waiting::during;
 use crate::{invoker, say};
 
-/// What is read of a log to find out whether its lines have pids.
+/// Number of bytes that are read of a log to find out whether its lines have pids.
 const BEGINNING: u64 = 1 << 16;
 
 /// Makes a recording of a log.

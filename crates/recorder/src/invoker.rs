@@ -70,7 +70,7 @@ fn of_sudo() -> Option<Owner> {
     (uid != 0).then_some(Owner { uid, gid })
 }
 
-/// How files are written that somebody asks for: under sudo they belong to the user who called it.
+/// Settings for writing files that somebody asks for: under sudo they belong to the user who called it.
 pub fn outputs() -> Outputs {
     let own = Outputs::of_this_process();
     of_sudo().map_or(own.clone(), |owner| own.owned_by(owner))

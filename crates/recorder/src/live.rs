@@ -27,7 +27,7 @@ pub(crate) fn release(file: &File) {
     fcntl(file, FcntlArg::F_OFD_SETLK(&whole_file(libc::F_UNLCK))).unwrap();
 }
 
-/// Whether a recorder is writing the file at this moment.
+/// Returns whether a recorder is writing the file at this moment.
 pub fn is_held(path: &Path) -> bool {
     // Opening a pipe would block until there is a writer, or steal data from its reader.
     if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {

@@ -9,7 +9,7 @@ use proctrace_wire::mark_of_words;
 
 use crate::args::MarkArgs;
 
-/// Whether the arguments of this process are `mark` and a text, as the analysis will understand them.
+/// Returns whether the arguments of this process are `mark` and a text, as the analysis will understand them.
 pub fn is_set() -> bool {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let [command, text @ ..] = &words[..] else { return false };

@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::is_command;
 
-/// As alike must two words be that one is proposed for the other: clap's own threshold.
+/// Minimum likeness of two words for one to be proposed for the other: clap's own threshold.
 const ALIKE: f64 = 0.7;
 
 /// Finds an option before `--` that does not exist: the arguments of the command begin there, so that it was taken for

@@ -21,12 +21,12 @@ pub(crate) struct Output {
     path: PathBuf,
     /// Until it has the requested name.
     new: Option<NewFile>,
-    /// Where the existing file was moved.
+    /// Path to which the existing file was moved.
     kept: Option<PathBuf>,
     spool: Spool<File>,
     announce: bool,
     quiet: bool,
-    /// What shows it to the user.
+    /// View that shows it to the user.
     watch: Option<Watch>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Output {
 pub(crate) struct Written {
     pub(crate) bytes: u64,
     pub(crate) path: PathBuf,
-    /// Where the existing file of this name was moved.
+    /// Path to which the existing file of this name was moved.
     pub(crate) kept: Option<PathBuf>,
 }
 
@@ -84,7 +84,7 @@ impl Output {
         }
     }
 
-    /// Whether messages do not garble a view.
+    /// Returns whether messages do not garble a view.
     fn may_print(&self) -> bool {
         !self.watch.as_ref().is_some_and(Watch::has_terminal)
     }

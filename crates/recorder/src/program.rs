@@ -18,7 +18,7 @@ pub const RECORDER: &str = "proctrace-recorder";
 pub struct Ended {
     /// The code of a failure that is not one of the arguments.
     pub own_failure: u8,
-    /// Whether it records, so that it is no success if nobody reads its output any more.
+    /// True if it records, so that it is no success if nobody reads its output any more.
     pub is_recording: bool,
     /// The code of the process, or the failure.
     pub result: Result<ExitCode>,
@@ -98,7 +98,7 @@ pub fn usage(
     }
 }
 
-/// Whether there is no trace of the name that is used where none is given.
+/// Returns whether there is no trace of the name that is used where none is given.
 fn is_default_trace_missing(error: &Error) -> bool {
     let is_missing = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref().map(std::io::Error::kind) == Some(std::io::ErrorKind::NotFound)

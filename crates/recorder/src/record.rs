@@ -101,7 +101,7 @@ pub struct Job<'a> {
     pub batch_job: BTreeMap<String, String>,
     /// None: processes that are already running.
     pub command: Option<&'a Command>,
-    /// What is recorded, and how long.
+    /// Options: what is recorded, and how long.
     pub options: &'a Options,
     /// By what it is recorded.
     pub backend: &'a Backend,
@@ -109,9 +109,9 @@ pub struct Job<'a> {
     pub output: &'a Path,
     /// The owner of the trace, if not our own user.
     pub owner: Option<&'a Identity>,
-    /// Whether to announce that the recording has started.
+    /// True to announce that the recording has started.
     pub announced: bool,
-    /// Whether to suppress all messages except warnings.
+    /// True to suppress all messages except warnings.
     pub quiet: bool,
 }
 
@@ -193,7 +193,7 @@ pub fn command(
     })
 }
 
-/// Longer values are no identifiers.
+/// Maximum length of a value that is an identifier.
 const JOB_VALUE_BYTES_MAX: usize = 1024;
 
 /// The variables of an environment by which a command knows its batch job.
@@ -290,7 +290,7 @@ fn of_both(outcome: Outcome) -> String {
     )
 }
 
-/// How a command ended, in words.
+/// Description of how a command ended, in words.
 pub fn ended(outcome: Outcome) -> String {
     match outcome {
         Outcome::Code(code) => format!("exited with {code}"),

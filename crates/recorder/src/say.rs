@@ -28,7 +28,7 @@ pub fn over(line: &str) {
     eprint!("\r\x1b[K{}", printable(line));
 }
 
-/// Whether the whole text can be printed unescaped.
+/// Returns whether the whole text can be printed unescaped.
 pub fn is_printable(text: &str) -> bool {
     printable(text) == text
 }

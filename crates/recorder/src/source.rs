@@ -151,7 +151,7 @@ fn traced(wanted: &Options, options: &PtraceOptions, quiet: bool) -> Result<Trac
     Ok(traced)
 }
 
-/// Whether this user or this kernel cannot use eBPF at all.
+/// Returns whether the error means that this user or this kernel cannot use eBPF at all.
 fn is_refused(error: &ProbeError) -> bool {
     use ProbeError::{Forbidden, Load, NoBtf, NoHook, NoTaskStorage, NotPermitted};
     matches!(
@@ -165,7 +165,7 @@ fn is_refused(error: &ProbeError) -> bool {
     )
 }
 
-/// Whether no option requests what only eBPF can do.
+/// Returns whether no option requests what only eBPF can do.
 fn needs_no_ebpf(wanted: &Options, ebpf: &EbpfOptions) -> bool {
     wanted.scope == Scope::Launched
         && wanted.cgroup.is_none()

@@ -14,17 +14,17 @@ use rustix::termios::{tcgetpgrp, tcgetwinsize};
 
 use crate::say;
 
-/// What takes less is not worth a line. A command has two or three steps, and none should pass in silence if they take
+/// Minimum time that is worth a line. A command has two or three steps, and none should pass in silence if they take
 /// more than a second together.
 const SILENT: Duration = Duration::from_millis(500);
-/// Between two lines.
+/// Time between two lines.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Columns of a line at most.
 const COLUMNS: usize = 79;
 
-/// What is done, and how far it is.
+/// Work that is done, and how far it is.
 enum Work {
-    /// How far is not known.
+    /// Work of which it is not known how far it is.
     Unknown(String),
     /// The reading of a file of so many bytes.
     Reading(String, Meter, u64),
@@ -64,8 +64,8 @@ impl Waiting {
     }
 }
 
-/// Whether standard error is a terminal that this process may write to now: in the background, it would write into what
-/// somebody types.
+/// Returns whether standard error is a terminal that this process may write to now: in the background, it would write
+/// into what somebody types.
 fn is_watched() -> bool {
     let stderr = stderr();
     stderr.is_terminal() && tcgetpgrp(&stderr).is_ok_and(|foreground| foreground == getpgrp())

@@ -25,7 +25,7 @@ use crate::{invoker, say, top};
 /// The ending of an earlier trace, as chosen by `perf record`.
 pub(crate) const KEPT: &str = ".old";
 
-/// How the recording is shown.
+/// Way in which the recording is shown.
 #[derive(Debug, Clone, Copy)]
 enum How {
     /// In the whole terminal.
@@ -34,7 +34,7 @@ enum How {
     Lines(Duration),
 }
 
-/// What shows a recording, before and after it is started.
+/// View of a recording, before and after it is started.
 #[derive(Debug)]
 pub(crate) struct Watch {
     how: How,
@@ -57,7 +57,7 @@ struct Diverted {
 }
 
 impl Watch {
-    /// What the arguments ask for.
+    /// Makes the view that the arguments ask for.
     ///
     /// # Errors
     /// Without a terminal for --live.
@@ -83,7 +83,7 @@ impl Watch {
         }))
     }
 
-    /// Whether it has the terminal, so that nothing else may be printed there.
+    /// Returns whether it has the terminal, so that nothing else may be printed there.
     pub(crate) fn has_terminal(&self) -> bool {
         matches!(self.how, How::Live)
     }
@@ -130,7 +130,7 @@ impl Watch {
         Ok(())
     }
 
-    /// When the command runs: takes the streams back, and starts to show the trace.
+    /// Takes the streams back when the command runs, and starts to show the trace.
     pub(crate) fn start(&mut self, trace: &Path) {
         self.diverted = None;
         match self.command(trace).and_then(|mut command| command.spawn()) {
@@ -161,7 +161,7 @@ impl Watch {
         Ok(command)
     }
 
-    /// When the trace is complete: waits until the user has closed the view.
+    /// Waits until the user has closed the view, when the trace is complete.
     pub(crate) fn finish(mut self) {
         let Some(mut child) = self.child.take() else { return };
         if self.has_terminal() {

@@ -1,15 +1,15 @@
-//! What each of the commands here reads, writes and starts, by its arguments.
+//! Needs of each of the commands here: what it reads, writes and starts, by its arguments.
 
 use std::path::{Path, PathBuf};
 
 use crate::args::{DumpArgs, ImportArgs, ImportLog, TopArgs};
 
-/// What a command needs beyond what all do.
+/// Needs of a command beyond those that all have.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Files and directories.
     pub reads: Vec<PathBuf>,
-    /// What it reads cannot be told from the arguments.
+    /// True if what it reads cannot be told from the arguments.
     pub reads_all: bool,
     /// Files that are written.
     pub files: Vec<PathBuf>,
@@ -17,7 +17,7 @@ pub struct Needs {
     pub trees: Vec<PathBuf>,
     /// Programs that are run.
     pub executes: Vec<PathBuf>,
-    /// Where it shows something.
+    /// Terminals on which it shows something.
     pub terminals: Vec<PathBuf>,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Files {
     directory: PathBuf,
     /// Held as long as traces are written and summarized.
     _lock: File,
-    /// What the headers of all jobs have in common.
+    /// Part that the headers of all jobs have in common.
     base: Header,
     quiet: bool,
     jobs: u64,
@@ -35,7 +35,7 @@ pub(super) struct Files {
     summaries: Option<Box<dyn JobSummaries>>,
 }
 
-/// What was recorded on a node.
+/// Result of recording a node.
 pub(super) struct Done {
     jobs: u64,
     failed: u64,
@@ -44,7 +44,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Whether every job was recorded, and summarized if that was asked for.
+    /// Returns whether every job was recorded, and summarized if that was asked for.
     pub(super) fn is_complete(&self) -> bool {
         if self.summarized.is_some_and(|summarized| summarized.failed > 0) {
             return false;
@@ -226,7 +226,7 @@ fn cpus_of(cgroup: &Path) -> Option<u32> {
     }
 }
 
-/// How many CPUs are in a list: `0-3,8`.
+/// Number of CPUs in a list: `0-3,8`.
 fn cpus_in(list: &str) -> Option<u32> {
     let mut cpus = 0u32;
     for range in list.trim().split(',').filter(|range| !range.is_empty()) {
@@ -237,7 +237,7 @@ fn cpus_in(list: &str) -> Option<u32> {
     Some(cpus).filter(|cpus| *cpus > 0)
 }
 
-/// What a quota is worth: `150000 100000` is 2 CPUs, `max 100000` no limit.
+/// Number of CPUs that a quota is worth: `150000 100000` is 2 CPUs, `max 100000` no limit.
 fn cpus_worth(limit: &str) -> Option<u32> {
     let (quota, period) = limit.trim().split_once(' ')?;
     let (quota, period) = (quota.parse::<u64>().ok()?, period.parse::<u64>().ok()?);

@@ -1,4 +1,4 @@
-//! What `record` says on stderr when a recording is over.
+//! Messages of `record` on stderr when a recording is over.
 
 use std::path::Path;
 
@@ -64,7 +64,7 @@ pub(super) fn tell(
     }
 }
 
-/// How the command ended, and what to do next: the last line.
+/// Last line: how the command ended, and what to do next.
 fn next(finished: &Finished, trace: &Path) -> String {
     let ended = match finished.payload.as_ref().map(|payload| payload.outcome) {
         Some(Outcome::Code(code)) => format!("exit {code}; "),

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 pub(super) const JOB_AD: &str = "_CONDOR_JOB_AD";
 /// The variable in which the number would be.
 pub(super) const JOB_ID: &str = "CONDOR_ID";
-/// A description of a job has some kilobytes.
+/// Maximum size of a description of a job, which has some kilobytes.
 const AD_BYTES_MAX: u64 = 1 << 20;
 
 /// The number of a job by its description: ClusterId.ProcId, as condor_q(1) shows it.

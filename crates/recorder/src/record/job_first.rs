@@ -19,7 +19,7 @@ use crate::say;
 use proctrace_record::forget_file_limit;
 use proctrace_trace::Outcome;
 
-/// Where syslog(3) writes to; journald reads there, too.
+/// Socket that syslog(3) writes to; journald reads there, too.
 const NODE_LOG: &str = "/dev/log";
 /// Facility "user", severity "warning": RFC 5424, section 6.2.1.
 const USER_WARNING: u32 = 8 + 4;

@@ -1,4 +1,5 @@
-//! What the arguments of `record` ask for: the options of a recording, its source, and the header of its trace.
+//! Settings that the arguments of `record` ask for: the options of a recording, its source, and the header of its
+//! trace.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

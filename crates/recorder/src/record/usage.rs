@@ -1,4 +1,4 @@
-//! What the recorder itself has used.
+//! Usage of the recorder itself.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use proctrace_trace as trace;

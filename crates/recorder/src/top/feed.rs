@@ -10,8 +10,8 @@ use proctrace_trace::Follower;
 
 use crate::live;
 
-/// A file that has no lock and did not change for this long is not being written. The recorder
-/// writes every second, also on file systems without locks.
+/// Time after which a file that has no lock and did not change is not being written. The recorder writes every second,
+/// also on file systems without locks.
 const QUIET: Duration = Duration::from_secs(3);
 
 /// A trace and what it says so far.
@@ -28,7 +28,7 @@ impl Feed {
         Ok(Self { follower, view, status: Status::Recording })
     }
 
-    /// How far it was read, and whether that is all.
+    /// Position up to which it was read, and whether that is all.
     pub(super) fn position(&self) -> (u64, Status) {
         (self.follower.position_bytes(), self.status)
     }
@@ -65,7 +65,7 @@ impl Feed {
         changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|since| since >= QUIET))
     }
 
-    /// What the user should know about the file.
+    /// Note on what the user should know about the file.
     pub(super) fn note(&self, is_behind: bool) -> Option<String> {
         if is_behind {
             let (at, len) = (self.follower.position_bytes(), self.follower.len_bytes());

@@ -6,7 +6,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::{Pid, getppid};
 
-/// What ends the view besides its user.
+/// Events that end the view besides its user.
 pub(super) struct Ends {
     descriptor: SignalFd,
     /// The recorder, if it started the view.
@@ -29,7 +29,7 @@ impl Ends {
         Ok(Self { descriptor, recorder: of_record.then(getppid).flatten() })
     }
 
-    /// Whether to end. Under `record`, Ctrl-C is meant for the command as long as that runs.
+    /// Returns whether to end. Under `record`, Ctrl-C is meant for the command as long as that runs.
     pub(super) fn is_over(&self, recording_is_over: bool) -> io::Result<bool> {
         while let Some(received) = self.descriptor.read_signal()? {
             let signal = i32::try_from(received.ssi_signo).ok().map(Signal::try_from);

@@ -16,7 +16,7 @@ use rustix::termios::{
     InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
 
-/// What _POSIX_VDISABLE is on Linux: the terminal has no such key.
+/// Value of _POSIX_VDISABLE on Linux: the terminal has no such key.
 const NO_KEY: u8 = 0;
 
 /// The terminal, until this is dropped.
@@ -56,8 +56,8 @@ impl Held {
         Ok(held)
     }
 
-    /// Whether the terminal hung up. Signals do not always tell: nohup(1) has SIGHUP ignored. Reading from
-    /// such a terminal returns at once, with nothing.
+    /// Returns whether the terminal hung up. Signals do not always tell: nohup(1) has SIGHUP ignored. Reading from such
+    /// a terminal returns at once, with nothing.
     pub(super) fn is_gone(&self) -> bool {
         let mut input = [PollFd::new(&self.before.input, PollFlags::IN)];
         poll(&mut input, Some(&Timespec::default())).is_ok() && has_hung_up(&input[0])
