@@ -19,7 +19,7 @@ use crate::{check, print, rules};
 
 /// Processes that are shown as the reason of a piece of advice.
 const ROWS: usize = 20;
-/// A script is not longer.
+/// Maximum size of a script.
 const SCRIPT_MAX_BYTES: u64 = 1 << 20;
 
 /// The text of a script of the recorded job, if it is one of the caller's or root's, and has not changed since. The path is from
@@ -49,7 +49,7 @@ fn as_recorded(script: &Path, header: &Header) -> Option<String> {
     (is_named || text.starts_with("#!")).then_some(text)
 }
 
-/// How much advice there is, in words.
+/// Amount of advice, in words.
 fn pieces(all: usize) -> String {
     match all {
         0 => "none".to_owned(),

@@ -14,17 +14,17 @@ use proctrace_report::number::bytes;
 use crate::args::{CeilingArgs, Command, DEFAULT_TRACE, TimeArgs};
 use crate::say;
 
-/// What any recording may take.
+/// Memory that any recording may take.
 const BYTES_MIN: u64 = 512 << 20;
-/// What it may take besides for each of its bytes. The largest recordings that were measured take 11
+/// Memory that a recording may take besides for each of its bytes. The largest recordings that were measured take 11
 /// (docs/measured.md), small ones with many look-ups 60.
 const BYTES_FOR_EACH: u64 = 64;
-/// No more than this part of the machine's memory.
+/// Maximum part of the machine's memory.
 const OF_MACHINE: (u64, u64) = (3, 4);
 /// Filling memory at some GB/s, it gets tens of megabytes beyond its ceiling until it is seen.
 const LOOKS_EVERY: Duration = Duration::from_millis(10);
 
-/// What a command may take.
+/// Memory and time that a command may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ceiling {
     memory_bytes: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Ceiling {
 }
 
 impl Ceiling {
-    /// That of a command; None: it reads no recording, or by parts.
+    /// The ceiling of a command; None: it reads no recording, or by parts.
     pub(crate) fn of(command: &Command) -> Option<Self> {
         let (asked, time, traces) = asked(command)?;
         let recordings_bytes = traces.map(|traces| length(traces.into_iter()));

@@ -20,7 +20,7 @@ pub(crate) struct Experiment<'a> {
     pub(crate) environment: Environment,
     options: Options,
     backend: Backend,
-    /// Whether traces are a result, so that they belong to the command's user, and messages about them are wanted.
+    /// True if traces are a result, so that they belong to the command's user, and messages about them are wanted.
     keeps: bool,
     scratch: TempDir,
 }

@@ -77,7 +77,7 @@ impl Format {
     }
 }
 
-/// Why a batch was not accepted.
+/// Reason why a batch was not accepted.
 struct Failed(anyhow::Error);
 
 impl From<AnalysisError> for Failed {

@@ -18,7 +18,7 @@ use crate::exit_code::Misuse;
 use crate::print;
 use crate::waiting::during;
 
-/// Said while the summaries are read.
+/// Message while the summaries are read.
 const ASKING: &str = "asking the summaries";
 
 /// The name that stands for all questions.

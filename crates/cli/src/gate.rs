@@ -121,8 +121,8 @@ fn judge(
     Ok(report.verdict.exit_code().into())
 }
 
-/// What `proctrace advise` says about the first candidate that is a trace. It takes the recording
-/// itself, so it is worked out only for a report with findings about programs.
+/// Advice of `proctrace advise` on the first candidate that is a trace. It takes the recording itself, so it is worked
+/// out only for a report with findings about programs.
 fn advice(files: &[PathBuf], rules: &RulesArgs) -> Result<Option<Advised>> {
     let Some(trace) = files.iter().find(|file| runs::is_trace(file)) else { return Ok(None) };
     let recording = rules::read_any(trace, &rules::chosen(rules)?)?;

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "a function of the C library that no crate wraps")]
 
-/// Allocations of this size and more are mapped. Large enough that mapping costs little beside filling them.
+/// Minimum size of an allocation that is mapped. Large enough that mapping costs little beside filling it.
 const MAPPED_BYTES: libc::c_int = 1 << 20;
 
 /// Fixes the size from which glibc maps an allocation instead of taking it from the heap. Otherwise that grows to

@@ -1,4 +1,4 @@
-//! What each command reads, writes and starts, by its arguments.
+//! Needs of each command: what it reads, writes and starts, by its arguments.
 
 use std::path::{Path, PathBuf};
 

@@ -10,9 +10,9 @@ use rustix::termios::tcgetwinsize;
 
 use crate::args::{Command, SectionFormat};
 
-/// How a command below the pager learns the size of the terminal: "80x24".
+/// Variable by which a command below the pager learns the size of the terminal: "80x24".
 const PAGED: &str = "PROCTRACE_PAGED";
-/// Who reads, in the order of preference; an empty value, or `cat`, is none.
+/// Variables that name the pager, in the order of preference; an empty value, or `cat`, is none.
 const CHOSEN: [&str; 2] = ["PROCTRACE_PAGER", "PAGER"];
 /// Quit if it fits one screen, pass colours, leave the text on the terminal: git's choice.
 const LESS: &str = "FRX";
@@ -68,7 +68,7 @@ pub(crate) fn run(command: &Command) -> Option<ExitCode> {
     Some(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
-/// Whether its text can be longer than a screen.
+/// Returns whether the text of a command can be longer than a screen.
 fn may_be_long(command: &Command) -> bool {
     match command {
         Command::Report(args) => args.is_long() && args.format() == SectionFormat::Text,

@@ -91,15 +91,16 @@ fn format_of(args: &QueryArgs) -> RowsFormat {
     })
 }
 
-/// What a text asks to describe.
+/// Subject that a text asks to describe.
 enum Described {
-    /// Which tables there are.
+    /// The list of tables.
     All,
     /// The columns of these.
     Columns(Vec<TableSchema>),
 }
 
-/// What a text asks to describe, in the common notations: a name, `DESCRIBE processes`, `SHOW TABLES`, `SHOW COLUMNS`.
+/// Returns what a text asks to describe, in the common notations: a name, `DESCRIBE processes`, `SHOW TABLES`,
+/// `SHOW COLUMNS`.
 fn described(sql: &str) -> Option<Described> {
     let sql = sql.trim().trim_end_matches(';').to_ascii_lowercase();
     let words: Vec<&str> = sql.split_whitespace().collect();

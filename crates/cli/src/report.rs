@@ -18,7 +18,7 @@ use crate::{check, event_logs, print, rules, say, whole};
 
 pub(crate) use self::gantt::GanttArgs;
 
-/// Said while sections are computed.
+/// Message while sections are computed.
 const ANALYSING: &str = "analysing";
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {

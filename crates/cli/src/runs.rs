@@ -25,7 +25,7 @@ pub(crate) fn of_file(path: &Path, args: &RulesArgs) -> Result<Metrics> {
     }
 }
 
-/// Whether a file begins like a trace.
+/// Returns whether a file begins like a trace.
 pub(crate) fn is_trace(path: &Path) -> bool {
     let mut head = [0; MAGIC.len()];
     File::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok()) && head == MAGIC

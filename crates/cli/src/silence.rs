@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use anyhow::{Context, Result};
 use rustix::stdio;
 
-/// Where the standard output of commands goes.
+/// Destination of the standard output of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Instead {
     /// Nowhere.

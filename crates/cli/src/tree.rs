@@ -52,7 +52,7 @@ pub(crate) fn run(args: &TreeArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why there is no tree.
+/// Reason why there is no tree.
 fn without_processes(trace: &Path, health: &Health) -> String {
     let why = if health.recording_now {
         "it is being recorded right now, and the first block has not been written yet"

@@ -122,7 +122,7 @@ fn write(
     Ok(viewer.finish()?)
 }
 
-/// Why an item was not accepted.
+/// Reason why an item was not accepted.
 struct Failed(anyhow::Error);
 
 impl From<AnalysisError> for Failed {

@@ -11,7 +11,7 @@ use proctrace_report::number::{bytes, count, time};
 /// Rows of each answer.
 const ROWS_MAX: usize = 30;
 
-/// Nothing is loaded, and nothing runs, whatever the names of programs are.
+/// Head of the page: nothing is loaded, and nothing runs, whatever the names of programs are.
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
     <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
     <title>proctrace: overview of a fleet</title>\n<style>\n\

@@ -62,7 +62,7 @@ fn refuse(remedy: Tried) -> Result<()> {
     bail!("the remedy {} cannot be tried from outside: {why}", remedy.name())
 }
 
-/// Whether the command could not be executed, which is not a failure of the recording.
+/// Returns whether the error is that the command could not be executed, which is not a failure of the recording.
 fn is_of_command(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         matches!(cause.downcast_ref(), Some(RecordError::Exec { .. }))
@@ -133,7 +133,7 @@ fn apply(applied: &Applied<'_>, farm: &Path, plain: &Environment) -> Result<Envi
     Ok(changed)
 }
 
-/// What has to be known to interpret a trial.
+/// Notes that are needed to interpret a trial.
 fn notes(trial: &Trial) -> Vec<String> {
     let (before, after) = (trial.before.outcome, trial.after.outcome);
     let mut notes = Vec::new();
@@ -178,10 +178,10 @@ fn directory() -> Result<tempfile::TempDir> {
         .context("cannot create a temporary directory")
 }
 
-/// What all runs have in common.
+/// Parts that all runs have in common.
 struct Bench<'a> {
     experiment: Experiment<'a>,
-    /// Where links are made.
+    /// Directory in which links are made.
     directory: tempfile::TempDir,
 }
 

@@ -131,7 +131,7 @@ fn refuse_separators(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a link may have this name: those in the list and in the directory must be the same.
+/// Returns whether a link may have this name: those in the list and in the directory must be the same.
 fn is_name(name: &[u8]) -> bool {
     let reserved =
         [&b""[..], b".", b"..", MARKER.as_bytes(), NEW.as_bytes(), ENVIRONMENT.as_bytes()];
@@ -139,7 +139,7 @@ fn is_name(name: &[u8]) -> bool {
     !reserved.contains(&name) && name.len() <= 255 && !name.iter().any(foreign)
 }
 
-/// Whether this was to become that.
+/// Returns whether the first name is that of a file which was to become the second.
 fn is_part_of(name: &[u8], of: &[u8]) -> bool {
     is_part(OsStr::from_bytes(name), OsStr::from_bytes(of))
 }
@@ -166,8 +166,8 @@ fn conflicts(plan: &FarmPlan) -> Vec<FarmConflict> {
     all.collect()
 }
 
-/// What a shell sources: it puts the directory first, and only once, whatever the list was, and removes
-/// the entries that it replaces.
+/// Script that a shell sources: it puts the directory first, and only once, whatever the list was, and removes the
+/// entries that it replaces.
 fn environment(directory: &Path, replaced: &[Vec<u8>]) -> Vec<u8> {
     let quoted = shell::quoted(directory.as_os_str().as_bytes());
     let head = b"# Made by `proctrace libs --farm`. To use it, source it in a POSIX shell.\n\

@@ -17,7 +17,7 @@ fn comment(out: &mut Vec<u8>, indent: &str, text: &str) {
     }
 }
 
-/// What is known of a remedy, as a comment.
+/// Explains a remedy, as far as it is known, in a comment.
 fn explain(out: &mut Vec<u8>, found: &Libs, name: &str) {
     let Some(remedy) = found.remedies.iter().find(|remedy| remedy.name == name) else { return };
     let whose = match remedy.about {

@@ -12,7 +12,7 @@ use proctrace_report::number::{count, counted};
 /// Maximum number of programs that are named where there is little room.
 const NAMED_MAX: usize = 3;
 
-/// What caused failed look-ups, and what would avoid them.
+/// Tables of what caused failed look-ups, and of what would avoid them.
 pub(crate) fn causes(found: &Libs) -> Vec<Table> {
     let mut tables = vec![by_kind(found)];
     if !found.file_systems.is_empty() {
@@ -106,7 +106,7 @@ fn libraries(found: &Libs) -> Table {
         .text("path", "found at", of().map(|row| row.path.clone().unwrap_or_default()))
 }
 
-/// Where a cause is: an entry, and the object that contains the list.
+/// Place of a cause: an entry, and the object that contains the list.
 fn place(cause: &LookupCause) -> String {
     match &cause.object {
         Some(object) => format!("{} (of {object})", cause.entry),
@@ -151,7 +151,7 @@ fn by_place(found: &Libs) -> Table {
         .note("hits: libraries that the dynamic linker found there, headers that compilers did.")
 }
 
-/// Why starts are not modelled: " (libraries are gone: 3; the program is gone: 1)".
+/// Reasons why starts are not modelled: " (libraries are gone: 3; the program is gone: 1)".
 pub(crate) fn reasons(found: &Libs) -> String {
     let reason = |reason: &NotModelled| format!("{}: {}", reason.why, count(reason.starts));
     let reasons: Vec<String> = found.not_modelled.iter().map(reason).collect();
@@ -202,7 +202,7 @@ fn remedies(found: &Libs) -> Table {
     }
 }
 
-/// What starts that are not modelled hide.
+/// Note on what starts that are not modelled hide.
 pub(crate) fn not_modelled(found: &Libs) -> Option<String> {
     (found.starts_not_modelled > 0).then(|| {
         format!(
@@ -341,7 +341,7 @@ fn dangling(farm: &Farm) -> Table {
     table.note("programs: those of the recording that asked for it and would not start today.")
 }
 
-/// What is compared of a trial: its stable name, heading, unit and value.
+/// Figure of a trial that is compared: its stable name, heading, unit and value.
 type Figure = (&'static str, &'static str, Unit, fn(&TrialRun) -> Option<u64>);
 
 const FIGURES: [Figure; 7] = [
