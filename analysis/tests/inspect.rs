@@ -102,7 +102,7 @@ fn programs_are_those_of_the_table() {
     assert!(compared > 3);
 }
 
-/// What a process and `ps` say of a recording that lacks a quantity.
+/// Details of a process, and what `ps` says, in a recording that lacks a quantity.
 fn without(pieces: &Pieces, quantity: Quantity) -> ProcessDetails {
     let (recording, trace) = trace_without(pieces, Some(quantity));
     let serial = recording.processes[recording.processes.len() / 2].serial;

@@ -1,5 +1,5 @@
-//! What a recording does not know never becomes a number: each quantity in turn is removed from a
-//! real recording, and every remaining number must equal that of the whole recording.
+//! Tests that what a recording does not know never becomes a number: each quantity in turn is removed from a real
+//! recording, and every remaining number must equal that of the whole recording.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -33,7 +33,7 @@ fn log(bytes: &[u8], pid: Option<i32>) -> Log {
     Log { name: "fuzz".to_owned(), pid, open: Box::new(open) }
 }
 
-/// What the records say, to be compared with what the trailer says.
+/// Tasks as the records tell of them, to be compared with what the trailer says.
 #[derive(Default)]
 struct Tasks {
     born: u64,

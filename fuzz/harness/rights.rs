@@ -92,8 +92,8 @@ fn case(bytes: &mut Bytes<'_>) -> Case {
     case
 }
 
-/// Whether proc_pid_environ's file can be opened: fs/proc/base.c, environ_open() by way of proc_mem_open(), and the
-/// permissions of the file.
+/// Returns whether proc_pid_environ's file can be opened: fs/proc/base.c, environ_open() by way of proc_mem_open(), and
+/// the permissions of the file.
 fn kernel(case: &Case) -> bool {
     // Only what has a number is in that /proc. In the middle of an exec, the rules wait for its end.
     if case.numbered == 0 || case.between != 0 {
@@ -175,7 +175,7 @@ fn root_of(case: &Case, map: fn(&Namespace) -> &Map) -> u32 {
     of_root.map_or(0, |range| range.lower_first)
 }
 
-/// Whether from_kuid() knows it. A long map: no.
+/// Returns whether from_kuid() knows the id. A long map: no.
 fn has(map: &Map, id: u32) -> bool {
     let ranges = map.ranges.get(..map.len as usize).unwrap_or_default();
     ranges.iter().any(|range| {

@@ -84,7 +84,7 @@ fn quantity_of(call: u16) -> Option<Quantity> {
     Quantity::ALL.into_iter().find(|quantity| quantity.family() == Some(family.name()))
 }
 
-/// Which failed look-ups belong to a family, and how many of them each task had.
+/// Failed look-ups of a family: which ones belong to it, and how many of them each task had.
 #[derive(Default)]
 struct Lookups {
     numbers: HashMap<u32, bool>,
@@ -92,7 +92,7 @@ struct Lookups {
 }
 
 impl Lookups {
-    /// Whether this look-up is to be dropped.
+    /// Returns whether this look-up is to be dropped.
     fn drops(&mut self, frame: Frame<'_>, quantity: Quantity) -> bool {
         let drops = match Record::decode(frame).unwrap() {
             Record::LookupFailed(miss, _) => quantity_of(miss.call) == Some(quantity),

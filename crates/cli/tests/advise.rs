@@ -82,7 +82,7 @@ fn the_gain_is_compared_with_a_recording_of_the_changed_job() {
     assert_eq!(text(&advice["verdict"]["because"]), "100 -> 20 processes");
 }
 
-/// What `advise --against` says of the advice of a kind.
+/// Verdict of `advise --against` on the advice of a kind.
 fn verdict(before: &Recorded, after: &Recorded, kind: &str) -> Value {
     let mut command = proctrace();
     command.args(["advise", "--json", "--against"]).arg(before.trace()).arg(after.trace());

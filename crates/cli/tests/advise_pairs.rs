@@ -15,7 +15,7 @@ use common::{Recorded, Recorder, payload, proctrace};
 use proctrace_fixtures::pairs::{Figure, Outcome, Pair, pairs};
 use serde_json::Value;
 
-/// Most runs of each side.
+/// Maximum runs of each side.
 const ROUNDS: usize = 6;
 
 #[test]
@@ -103,7 +103,7 @@ fn advise(recorded: &Recorded) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Of all rounds: the medians of the range and of the estimate, and of what was observed.
+/// Row of all rounds of a pair: the medians of the range and of the estimate, and of what was observed.
 fn row(pair: &Pair, outcomes: &[Outcome], held: usize) -> String {
     let median = |of: &dyn Fn(&Outcome) -> i64| {
         let mut values: Vec<i64> = outcomes.iter().map(of).collect();

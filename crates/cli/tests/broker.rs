@@ -344,7 +344,7 @@ fn a_container_that_forbids_bpf_is_told_so() {
     assert!(!broker.log().contains("records the command"), "{}", broker.log());
 }
 
-/// What `doctor` says to a user, as text and as JSON.
+/// Answer of `doctor` to a user, as text and as JSON.
 fn examined(stage: &Stage, may_use_bpf: bool) -> (String, serde_json::Value) {
     let run = |arguments: &[&str]| {
         let mut doctor = match may_use_bpf {

@@ -1,4 +1,5 @@
-//! What clients of a broker do that no recorder does: with its descriptors, its log, its limits, and cgroups of others.
+//! Attempts of clients of a broker that no recorder makes: with its descriptors, its log, its limits, and cgroups of
+//! others.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +19,7 @@ use proctrace_broker::{HookChoice, Request, Which};
 use proctrace_probe::EbpfOptions;
 use proctrace_record::Options;
 
-/// Until something has happened that may take a grace period, or a pass of the broker.
+/// Tries until something has happened that may take a grace period, or a pass of the broker.
 const TRIES: u32 = 400;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -44,7 +45,7 @@ impl Scene {
         Self { stage, broker, client }
     }
 
-    /// What an ordinary user asks for, with a change.
+    /// Request of an ordinary user, with a change.
     fn request(change: impl FnOnce(&mut Request)) -> String {
         let mut request =
             Request::of(&Options::default(), &EbpfOptions::default(), None, "x".to_owned());
@@ -57,7 +58,7 @@ impl Scene {
         command.arg(&self.broker.socket).args([request, cgroup.to_str().unwrap(), how]);
     }
 
-    /// What such a client prints.
+    /// Output of a client with this request.
     fn run(&self, request: &str, cgroup: &Path, how: &str) -> String {
         let mut command = self.stage.as_user(&self.client);
         self.arguments(&mut command, request, cgroup, how);
@@ -76,7 +77,7 @@ impl Scene {
         (waiting, answer)
     }
 
-    /// Whether an ordinary user can record now.
+    /// Records as an ordinary user: `Ok` if that is possible now.
     fn records(&self, uid: u32) -> Result<(), String> {
         use std::os::unix::process::CommandExt;
         let mut recorder = self.stage.as_user(self.stage.path("proctrace"));

@@ -19,7 +19,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 const README_LINES: usize = 170;
 const README_COLUMNS: usize = 100;
-/// An image of README begins in one of the first lines.
+/// Number of first lines of README in one of which an image begins.
 const FIRST_LINES: usize = 15;
 
 /// Words before the name of a program that are not part of its command.
@@ -44,7 +44,7 @@ fn pages() -> Vec<Page> {
     paths.iter().map(|path| Page::read(path)).collect()
 }
 
-/// How commands are told from what they print.
+/// Notation by which commands are told from what they print.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     /// Lines of commands.
@@ -66,7 +66,7 @@ struct Code {
 struct Page {
     path: PathBuf,
     text: String,
-    /// Where links and images lead, with their line.
+    /// Targets of links and images, with their line.
     links: Vec<(usize, String)>,
     /// The lines of images.
     images: Vec<usize>,
@@ -172,7 +172,7 @@ impl Page {
         parts.flat_map(|text| text.split("\n$ ")).filter_map(|it| it.split_once('\n')).collect()
     }
 
-    /// Why a link leads nowhere; None if it does not, or leads to another site.
+    /// Reason why a link leads nowhere; None if it does not, or leads to another site.
     fn fault_of_link(&self, link: &str) -> Option<String> {
         if link.contains("://") || link.starts_with("mailto:") {
             return None;
@@ -265,7 +265,7 @@ fn is_assignment(word: &str) -> bool {
 struct Helps(BTreeMap<String, Option<String>>);
 
 impl Helps {
-    /// Of a command such as `gate init`; None if there is no such command.
+    /// Help of a command such as `gate init`; None if there is no such command.
     fn of(&mut self, command: &[&str]) -> Option<&str> {
         let help = self.0.entry(command.join(" ")).or_insert_with(|| {
             let output = proctrace().args(command).arg("--help").output().unwrap();
@@ -275,7 +275,8 @@ impl Helps {
         help.as_deref()
     }
 
-    /// Why a call is refused; None if its command and its options exist. What comes after `--` is another program's.
+    /// Reason why a call is refused; None if its command and its options exist. What comes after `--` is another
+    /// program's.
     fn fault_of_call(&mut self, arguments: &[String]) -> Option<String> {
         let mut command: Vec<&str> = Vec::new();
         let mut arguments = arguments.iter().map(String::as_str).peekable();

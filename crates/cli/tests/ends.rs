@@ -106,7 +106,7 @@ impl Drop for LimitedMemory {
     }
 }
 
-/// What a failing job looked for last is often why it failed, and stands with the cause, which comes first.
+/// The last thing that a failing job looked for is often why it failed, and stands with the cause, which comes first.
 #[test]
 fn the_cause_says_what_was_looked_for_last() {
     let cause = |script: &str| {

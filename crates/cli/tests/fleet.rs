@@ -94,8 +94,8 @@ fn duckdb_answers_the_same() {
 /// A driver and two workers of their own processes, each with one core and 1 GiB.
 const TWO_WORKERS: &str = "local-cluster[2,1,1024]";
 
-/// What the engines' script answers to several questions in one session of Spark, which takes longer to
-/// start than they take.
+/// Answers of the engines' script to several questions in one session of Spark, which takes longer to start than they
+/// take.
 fn of_one_session(lake: &Path, python: &Path, asked: &[&str]) -> Vec<String> {
     let handed =
         asked.iter().map(|sql| handed_over(lake, &Layout::default(), sql, "spark").unwrap() + "\n");

@@ -168,7 +168,7 @@ fn findings_keep_their_keys() {
     insta::assert_json_snapshot!("findings", findings);
 }
 
-/// What `show`, `tree` and `ps` say of a process, a program, the tree and a time.
+/// Answers of `show`, `tree` and `ps` about a process, a program, the tree and a time.
 #[test]
 fn answers_about_processes_keep_their_keys() {
     let tour = repository().join("fixtures/traces/tour-5.ptrace");

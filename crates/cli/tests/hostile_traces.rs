@@ -16,8 +16,8 @@ use proctrace_wire::{Frames, IntoBytes, Kind, Stream};
 
 const TRACES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/traces");
 
-/// No command of these tests takes more: the default for small recordings is 512 MiB, and a process grows between two
-/// looks at it.
+/// Maximum memory of commands of these tests: the default for small recordings is 512 MiB, and a process grows between
+/// two looks at it.
 const PEAK_KIB_MAX: i64 = 1 << 20;
 
 /// A real trace, in parts.

@@ -52,7 +52,7 @@ fn check(trace: &Path) -> Output {
     proctrace().arg("check").arg(trace).output().unwrap()
 }
 
-/// What a log holds.
+/// Counts of the contents of a log.
 #[derive(Debug, PartialEq, Eq)]
 struct Counts {
     processes: usize,

@@ -147,7 +147,7 @@ fn directories_that_are_gone_are_inferred() {
     assert_eq!(found["unexplained_library_misses"], 0);
 }
 
-/// What was not recorded is not shown as nothing.
+/// Look-ups that were not recorded are not shown as none.
 #[test]
 fn a_recording_without_lookups_is_refused() {
     let recorded = Recorder::new().option(["--misses", "none"]).run(["true"]);

@@ -194,7 +194,7 @@ fn a_slow_file_system_is_named_with_what_it_costs() {
     assert!(u64_of(&slow["cost"]["timed"]) < LOOKUPS / 4, "{found:#}");
 }
 
-/// What a site asks about: a directory that is a link into another file system.
+/// Question of a site: a directory that is a link into another file system.
 #[test]
 fn symbolic_links_lead_to_the_file_system_behind_them() {
     let place = tempfile::tempdir().unwrap();

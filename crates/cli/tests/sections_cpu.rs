@@ -287,7 +287,7 @@ fn polled(recorder: Recorder, name: &str, command: &[&str]) -> (Value, Polled) {
 /// The pause between our own readings is longer than a second by the time it takes to read /proc
 /// and to wait for a CPU; up to 0.15 s, with both CPUs busy and other tests running.
 const PAUSE_EXCESS: f64 = 0.15;
-/// Each of some ten processes is read in ticks of 10 ms.
+/// Error of the sum over some ten processes, each of which is read in ticks of 10 ms.
 const TICKS_S: f64 = 0.1;
 
 /// The phase of its samples is arbitrary, within the range of the computed phases. prmon would

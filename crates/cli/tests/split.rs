@@ -187,7 +187,7 @@ fn the_machine_agrees() {
     in_one_of_three(the_machine);
 }
 
-/// So much of the machine's time is always that of others, the recorder's for one.
+/// Part of the machine's time that is always used by others, the recorder for one.
 const LITTLE: f64 = 0.15;
 
 fn the_machine() {

@@ -103,7 +103,7 @@ fn no_env_means_no_identity() {
     assert!(header(&recorded.trace())["header"]["job"].is_null());
 }
 
-/// What must not leave the node.
+/// Text that must not leave the node.
 const MARKER: &str = "Zz9secret";
 
 /// The rows of a table, as text.

@@ -15,7 +15,7 @@ use proctrace_trace::Follower;
 use proctrace_wire::Exec;
 use serde_json::Value;
 
-/// Serials of the committed traces begin with 1.
+/// Upper bound of the serials in the committed traces, which begin with 1.
 const SERIALS_MAX: u32 = 200_000;
 
 /// By the built-in rules, as `top` names programs.

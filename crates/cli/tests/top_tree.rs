@@ -21,7 +21,7 @@ fn trace(name: &str) -> PathBuf {
     Path::new(&manifest).join("../../fixtures/traces").join(name)
 }
 
-/// What both say of a process.
+/// Facts that both say of a process.
 #[derive(Debug, Clone, PartialEq)]
 struct Life {
     pid: i32,
@@ -124,7 +124,7 @@ fn the_tree_of_each_committed_trace_is_that_of_the_report() {
 /// The pids of a machine that uses them again soon.
 const PIDS: std::ops::Range<i32> = 1000..1050;
 
-/// What happens next, to one of the tasks that are alive.
+/// Next event, of one of the tasks that are alive.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Fork,

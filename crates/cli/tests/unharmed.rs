@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 }
 ";
 
-/// What differs by ptrace, and why it must.
+/// Differences by ptrace, and why they must be.
 const BY_PTRACE: &[(&str, &str)] = &[
     // A task that a tracer has stopped is shown so: task_state_array in fs/proc/array.c.
     ("letter_of_a_stopped_child", "'t'"),
@@ -50,7 +50,7 @@ const BY_PTRACE: &[(&str, &str)] = &[
     ("a_tracer", "True"),
 ];
 
-/// At least so many behaviours are compared.
+/// Minimum number of behaviours that are compared.
 const BEHAVIOURS_MIN: usize = 55;
 
 struct Job {
@@ -128,7 +128,7 @@ fn lines(output: &Output) -> BTreeMap<String, String> {
     lines
 }
 
-/// What differs: the behaviour, and what it is when it is recorded.
+/// Differences: the behaviour, and what it is when it is recorded.
 fn differences(
     bare: &BTreeMap<String, String>,
     recorded: &BTreeMap<String, String>,

@@ -89,7 +89,7 @@ for of in profile["profiles"]:
 json.dump(sums, sys.stdout)
 "#;
 
-/// How often `mixed 60` runs true: in every round, and in every fourth after a search for it.
+/// Number of times that `mixed 60` runs true: in every round, and in every fourth after a search for it.
 const TRUE_RUNS: u64 = 60 + 60 / 4;
 
 /// A recording of things that are declared, with its report.

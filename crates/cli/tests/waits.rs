@@ -1,4 +1,4 @@
-//! Who waited for whom: compared with what a program says that it did.
+//! Tests of who waited for whom: compared with what a program says that it did.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

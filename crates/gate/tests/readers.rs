@@ -19,7 +19,7 @@ use proctrace_gate::{Budget, Options, gate, openmetrics, render};
 /// The name changes with the contents.
 const ENVIRONMENT: &str = "readers-1";
 const PACKAGES: &[&str] = &["prometheus-client==0.26.0", "xmlschema==4.3.2"];
-/// Any release since the schema got this name will do.
+/// Package with the schema: any release since the schema got this name will do.
 const SCHEMA_SOURCE: &str = "pytest==8.4.2";
 
 const EXTRACT_SCHEMA: &str = r#"

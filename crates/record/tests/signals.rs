@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use proctrace_record::replaying::Replaying;
 use proctrace_record::{Command, Options, Scope, Signals, record};
 
-/// With this argument, the program acts as a recorder of the script that follows, or of nothing.
+/// Argument with which the program acts as a recorder of the script that follows, or of nothing.
 const RECORDER: &str = "be-a-recorder";
 
 fn main() {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How long a page may take on a busy machine.
+/// Maximum time that a page may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Texts whose contrast to what is behind them is too low.
@@ -101,7 +101,7 @@ impl Browser {
         }
     }
 
-    /// What the body of a function returns.
+    /// Value that the body of a function returns.
     pub(crate) fn js(&self, script: &str) -> Value {
         self.post("execute/sync", &json!({"script": script, "args": []}))
     }

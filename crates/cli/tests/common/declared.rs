@@ -1,4 +1,4 @@
-//! What the payload declares that it does, and a recording of it in the same form.
+//! Declaration of what the payload does, and a recording of it in the same form.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};

@@ -14,7 +14,7 @@ use super::proctrace;
 /// nobody.
 pub(crate) const OTHER: u32 = 65_534;
 
-/// What is in the file that links lead to.
+/// Contents of the file that links lead to.
 pub(crate) const PRECIOUS: &str = "precious";
 
 /// A directory that all may write to, and one that only root may.
@@ -50,7 +50,7 @@ impl Scene {
         self.at("shared").join(name)
     }
 
-    /// What the other user does in the shared directory, by a shell.
+    /// Runs a script of the other user in the shared directory, by a shell.
     pub(crate) fn other(&self, script: &str) {
         assert!(self.shell(script).status().unwrap().success(), "{script}");
     }
@@ -103,7 +103,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// What its owner reads from it.
+    /// Bytes that its owner reads from it.
     pub(crate) fn seen(mut self) -> Vec<u8> {
         drop(self.child.stdin.take());
         let mut seen = Vec::new();

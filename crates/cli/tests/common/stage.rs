@@ -17,7 +17,7 @@ pub(crate) const USER: u32 = 65534;
 /// A directory in which an ordinary user can record.
 pub(crate) struct Stage {
     pub(crate) directory: TempDir,
-    /// Where a broker may listen.
+    /// Path at which a broker may listen.
     pub(crate) socket: PathBuf,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Broker {
     process: Child,
     pub(crate) socket: PathBuf,
     log: PathBuf,
-    /// Of the socket and the log.
+    /// Directory of the socket and the log.
     _directory: TempDir,
 }
 

@@ -9,8 +9,9 @@ use serde_json::Value;
 
 use super::{Recorded, cpus, header};
 
-/// A ring holds at least 20 ms of the heaviest load of a CPU, and the recorder is woken when a quarter is full. A thread
-/// that sleeps is normally given a CPU within a few milliseconds, however busy the machine is.
+/// Minimum pause of a CPU that counts as a stall. A ring holds at least 20 ms of the heaviest load of a CPU, and the
+/// recorder is woken when a quarter is full. A thread that sleeps is normally given a CPU within a few milliseconds,
+/// however busy the machine is.
 const STALL: Duration = Duration::from_millis(10);
 
 /// A recording whose losses, if it has any, are the recorder's own fault: repeated if records were lost while a CPU stood
@@ -27,7 +28,7 @@ pub(crate) fn unless_stalled(record: impl Fn() -> Recorded) -> Recorded {
     record()
 }
 
-/// What a function returns, and the longest time in which a CPU did not run a thread that slept for a millisecond.
+/// Result of a function, and the longest time in which a CPU did not run a thread that slept for a millisecond.
 fn watched<T>(of: impl Fn() -> T) -> (T, Duration) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -12,7 +12,7 @@ use pty_process::Size;
 use pty_process::blocking::{Pts, Pty, open};
 use rustix::termios::{LocalModes, tcgetattr};
 
-/// Whatever is waited for comes much sooner; without it, the test fails.
+/// Maximum time to wait: what is waited for comes much sooner, and without it the test fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs a program, says how it ended, and keeps the session until there is a line to read: the kernel
@@ -60,23 +60,23 @@ impl Terminal {
         Self { pty, pts, screen, shell }
     }
 
-    /// What is on the screen, without spaces at the ends of lines.
+    /// Text on the screen, without spaces at the ends of lines.
     pub(crate) fn text(&self) -> String {
         let contents = self.screen.lock().unwrap().screen().contents();
         contents.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     }
 
-    /// Whether a program has the whole screen.
+    /// Returns whether a program has the whole screen.
     pub(crate) fn is_taken(&self) -> bool {
         self.screen.lock().unwrap().screen().alternate_screen()
     }
 
-    /// Whether the cursor is hidden.
+    /// Returns whether the cursor is hidden.
     pub(crate) fn hides_cursor(&self) -> bool {
         self.screen.lock().unwrap().screen().hide_cursor()
     }
 
-    /// Whether the terminal echoes what is typed, and passes it on in lines.
+    /// Returns whether the terminal echoes what is typed, and passes it on in lines.
     pub(crate) fn is_in_lines(&self) -> bool {
         let modes = tcgetattr(&self.pts).unwrap().local_modes;
         modes.contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG)

@@ -87,7 +87,7 @@ pub(crate) fn shell(script: &str, source: &Replaying) -> Command {
     Command::new("/bin/sh", ["sh", "-c", script], [path, source.mark()])
 }
 
-/// No recording of a test takes this long, unless an expected event never happens.
+/// Maximum time of a recording of a test, unless an expected event never happens.
 pub(crate) const TOO_LONG: Duration = Duration::from_secs(60);
 
 pub(crate) fn options() -> Options {
