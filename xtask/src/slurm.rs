@@ -36,7 +36,7 @@ pub(crate) struct SlurmArgs {
     proctrace: Option<PathBuf>,
 }
 
-/// Slurm starts and ends a job of this kind within seconds; the machine may be busy.
+/// Time limit of a job of this kind, which Slurm starts and ends within seconds; the machine may be busy.
 const LIMIT: Duration = Duration::from_secs(120);
 
 pub(crate) fn run(args: &SlurmArgs) -> Result<()> {

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::run::{as_root, cargo, output, root, run as execute, target_dir};
 
-/// Growth beyond this factor of the committed count must be reviewed.
+/// Factor of the committed count beyond which growth must be reviewed.
 const TOLERANCE: f64 = 1.25;
 
 /// Absolute limit on any kernel: older verifiers need several times as many instructions.

@@ -30,7 +30,7 @@ pub(super) fn wait_until(
 #[derive(Debug)]
 pub(super) struct Cleaner(Child);
 
-/// Its arguments are the cgroup and the directory. A cgroup can be removed when its last process is gone.
+/// Script whose arguments are the cgroup and the directory. A cgroup can be removed when its last process is gone.
 const CLEAN: &str = r#"
 read -r never
 [ -e "$1/cgroup.kill" ] && echo 1 > "$1/cgroup.kill"

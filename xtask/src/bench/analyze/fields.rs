@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use proctrace_wire::Kind;
 use proctrace_wire::layout::{LAYOUTS, Layout};
 
-/// How a field changes in a repetition.
+/// Meaning of a field, which decides how it changes in a repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     Serial,

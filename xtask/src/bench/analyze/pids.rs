@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use anyhow::{Result, ensure};
 
-/// After the first wrap-around Linux reserves smaller pids for daemons.
+/// Minimum pid after the first wrap-around: Linux reserves smaller ones for daemons.
 const PID_FIRST: i32 = 300;
 
 /// Maps the pid of a task to its pid in each repetition.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::replicate::Replica;
 
-/// How a measurement ended.
+/// End of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunEnd {
     Done,

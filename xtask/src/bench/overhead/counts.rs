@@ -14,7 +14,7 @@ pub(crate) struct Counts {
     pub(crate) failed_opens: Option<u64>,
 }
 
-/// What a tracer observed in one run.
+/// Observations of a tracer in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) counts: Counts,

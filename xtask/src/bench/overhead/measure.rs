@@ -18,7 +18,7 @@ use super::trial;
 use crate::run::{cargo, output, run as execute, target_dir};
 use crate::setup;
 
-/// A tracer that slows a payload down by more than this factor is run less often.
+/// Factor of slowing a payload down above which a tracer is run less often.
 const SLOW: f64 = 3.0;
 
 /// The measurements to make.
@@ -29,7 +29,7 @@ pub(super) struct Plan<'a> {
     /// Names of payloads; all if it is empty.
     pub(super) only: &'a [String],
     pub(super) tracers: Vec<&'static Tracer>,
-    /// Where results are saved after each payload.
+    /// File in which results are saved after each payload.
     pub(super) json: Option<&'a Path>,
 }
 

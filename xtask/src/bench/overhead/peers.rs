@@ -19,7 +19,7 @@ pub(super) fn first_of(names: &[&str]) -> Option<PathBuf> {
     candidates.find(|program| program.is_file())
 }
 
-/// Where `cargo install` puts programs that no package manager has.
+/// Directory in which `cargo install` puts programs that no package manager has.
 fn directory() -> Result<PathBuf> {
     Ok(target_dir()?.join("bench").join("peers"))
 }

@@ -67,7 +67,7 @@ fn group(payload: &PayloadResults) -> IntervalGroup {
     }
 }
 
-/// Whether a tracer recorded every event of every kind in every round.
+/// Returns whether a tracer recorded every event of every kind in every round.
 fn complete(row: &Row, payload: &PayloadResults) -> bool {
     row.pairs.iter().all(|pair| {
         let letters = pair.traced.seen.counts.letters(payload.declared);

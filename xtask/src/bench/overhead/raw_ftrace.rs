@@ -26,7 +26,7 @@ const EVENTS: [&str; 4] = [
     "sched/sched_process_exit",
     "syscalls/sys_exit_openat",
 ];
-/// How often a buffer is drained: at a million small events per second its 1.4 MB last for 50 ms.
+/// Interval at which a buffer is drained: at a million small events per second its 1.4 MB last for 50 ms.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Task to trace and output files. Stops at the end of its input.

@@ -46,7 +46,7 @@ pub(crate) struct Row {
     pub(crate) tracer: String,
     pub(crate) pairs: Vec<Pair>,
     pub(crate) summary: Option<Summary>,
-    /// Why there are no more pairs, if there was a failure.
+    /// Reason why there are no more pairs, if there was a failure.
     pub(crate) stopped: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Row {
 pub(crate) struct Pair {
     pub(crate) bare: Trial,
     pub(crate) traced: Trial,
-    /// Whether the bare run came first.
+    /// True if the bare run came first.
     pub(crate) bare_first: bool,
 }
 

@@ -92,7 +92,7 @@ fn bare(payload: &PayloadResults) -> String {
     format!("bare {}, CPU {}; {}", seconds(&walls), seconds(&cpus), declared.join(", "))
 }
 
-/// What a tracer saw: in the first round where it was wrong, or in the last.
+/// Counts that a tracer saw: in the first round where it was wrong, or in the last.
 fn counts(row: &Row, declared: Counts) -> Counts {
     let mut seen = row.pairs.iter().map(|pair| pair.traced.seen.counts);
     let wrong = seen.clone().find(|counts| !counts.differences(declared).is_empty());

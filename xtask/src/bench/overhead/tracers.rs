@@ -24,7 +24,7 @@ pub(super) struct Tracer {
     pub(super) count: fn(&Site) -> Result<Seen>,
 }
 
-/// How a tracer attaches to a payload.
+/// Way in which a tracer attaches to a payload.
 #[derive(Clone, Copy)]
 pub(super) enum How {
     /// It starts the payload: the command, to be followed by that of the payload.
@@ -35,9 +35,9 @@ pub(super) enum How {
 
 #[derive(Clone, Copy)]
 pub(super) enum Ready {
-    /// When it has this number of descriptors of this kind, and the number is stable.
+    /// Ready as soon as it has this number of descriptors of this kind, and the number is stable.
     Holds(&'static str, usize),
-    /// When this file exists.
+    /// Ready as soon as this file exists.
     Writes(fn(&Site) -> PathBuf),
 }
 

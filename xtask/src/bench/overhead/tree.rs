@@ -27,12 +27,12 @@ pub(super) struct Tree<'a> {
     births: HashMap<u64, Vec<(usize, u64)>>,
     /// Position of the report of the root's first child: earlier events are not the payload's.
     start: Option<usize>,
-    /// Whether tasks of unknown parentage that did not exist before belong to the payload.
+    /// True if tasks of unknown parentage that did not exist before belong to the payload.
     orphans: bool,
 }
 
-/// With several CPUs an event may be reported slightly before the birth of its task; but not so
-/// early that an id is reused.
+/// Maximum number of events by which one precedes the birth of its task: with several CPUs it may be reported slightly
+/// before; but not so early that an id is reused.
 const DISORDER: usize = 100;
 
 impl<'a> Tree<'a> {
@@ -51,7 +51,7 @@ impl<'a> Tree<'a> {
         self.births.entry(child).or_default().push((at, parent));
     }
 
-    /// Whether the task that had this id at some event belongs to the payload.
+    /// Returns whether the task that had this id at some event belongs to the payload.
     pub(super) fn holds(&self, task: u64, at: usize) -> bool {
         let (mut task, mut at) = (task, at);
         // Ids are reused, so old parents could form a cycle.

@@ -42,7 +42,7 @@ pub(crate) struct Trial {
 
 const READY_LIMIT: Duration = Duration::from_secs(60);
 const READY_POLL: Duration = Duration::from_millis(20);
-/// No new descriptor for this long means that everything is attached.
+/// Time without a new descriptor after which everything counts as attached.
 const READY_QUIET: Duration = Duration::from_millis(300);
 
 /// Runs it; fails if the run takes longer than `limit`.
