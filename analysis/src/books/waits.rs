@@ -30,7 +30,7 @@ pub(crate) struct Accounting {
 
 /// The kernel scales a process's user and system time separately: tolerance per child.
 const ROUNDING_NS: u64 = 10_000;
-/// Subreapers further above are not asked.
+/// Maximum number of ancestors that are asked whether they are subreapers.
 const ANCESTORS_MAX: usize = 1000;
 
 /// Children's totals that their parent should have collected.

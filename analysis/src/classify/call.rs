@@ -13,7 +13,7 @@ use crate::recording::random::stable_name;
 /// The name of programs whose identity is withheld in the recording.
 const WITHHELD: &[u8] = b"(withheld)";
 
-/// Longer texts are not examined: a shell may be given a whole script in one argument.
+/// Maximum length of a text that is examined: a shell may be given a whole script in one argument.
 pub(crate) const ARGUMENTS_MAX: usize = 16 << 10;
 
 /// The properties of an exec that rules test.

@@ -26,7 +26,7 @@ const COMMON_STATUSES: [i32; 2] = [1, 2];
 const MAKES: [&str; 3] = ["make", "gmake", "ninja"];
 /// xargs(1): a command failed, also by a signal, or could not be run; it may have started others after that.
 const XARGS_FAILED: RangeInclusive<i32> = 123..=127;
-/// A process that fails because a child did does not do much in between.
+/// Maximum time between two failures: a process that fails because a child did does not do much in between.
 const AT_ONCE_NS: u64 = 100_000_000;
 /// `SI_KERNEL` of sigaction(2).
 const BY_KERNEL: i32 = 0x80;

@@ -23,7 +23,8 @@ const PIPELINE_NS: u64 = SECOND_NS;
 const MEANWHILE_MAX: usize = 4096;
 /// A writer notices that nobody reads when it writes again.
 const UNNOTICED_MAX_NS: u64 = 10 * SECOND_NS;
-/// A reader that ends closes its descriptors first, as head(1) does, and may wait for a CPU then.
+/// Maximum time that a reader takes to end: it closes its descriptors first, as head(1) does, and may wait for a CPU
+/// then.
 const ENDING_NS: u64 = SECOND_NS;
 
 /// The reason the kernel sent a signal to a process in its own name; `None` if it did not, or if that cannot be told

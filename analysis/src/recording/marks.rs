@@ -46,7 +46,7 @@ pub(crate) struct Marks {
     pub(crate) left_out: u64,
 }
 
-/// A payload that marks each of millions of events has no phases that anybody reads.
+/// Maximum number of marks: a payload that marks each of millions of events has no phases that anybody reads.
 const MARKS_MAX: usize = 10_000;
 
 impl Marks {

@@ -28,7 +28,7 @@ pub(crate) struct LookupTimes {
     pub(crate) by_kind: FastMap<u32, Durations>,
 }
 
-/// Fewer durations have no mean worth telling.
+/// Minimum durations that have a mean worth telling.
 const TIMED_MIN: u64 = 30;
 
 impl LookupTimes {

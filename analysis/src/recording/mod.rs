@@ -336,7 +336,7 @@ impl Recording {
     /// not known, if the recording is of the whole machine, or if a part of its own use is not known. A recorder's own time
     /// before the first record counts as well, so it is rather too little.
     pub(crate) fn others_percent(&self) -> Option<f64> {
-        /// With fewer clock ticks, it is chance whom they hit.
+        /// Minimum time of a CPU: with fewer clock ticks, it is chance whom they hit.
         const SHORTEST_NS: u64 = 1_000_000_000;
         let trailer = self.trailer.as_ref()?;
         let machine = trailer.machine.filter(|_| self.header.scope != "system")?;

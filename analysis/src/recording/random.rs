@@ -28,7 +28,7 @@ const OF_GCC: [&[u8]; 12] = [
     b".ltrans.out",
 ];
 
-/// Longer names are not examined: NAME_MAX of linux/limits.h.
+/// Maximum length of a name that is examined: NAME_MAX of linux/limits.h.
 const NAME_MAX: usize = 255;
 
 /// The last component of a path, with `#` for its random part.

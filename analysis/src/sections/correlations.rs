@@ -322,7 +322,7 @@ const COLUMNS: [(&str, &str, &str); 13] = [
 const COLUMNS_SHOWN: usize = 7;
 /// The table of all coefficients.
 pub(crate) const MATRIX: &str = "correlation_matrix";
-/// With fewer bins the 95 % interval of r = 0 extends beyond 0.36 at best.
+/// Minimum bins: with fewer, the 95 % interval of r = 0 extends beyond 0.36 at best.
 const BINS_MIN: usize = 30;
 
 /// True if a matrix is meaningful: without any interval, the significance of the coefficients is

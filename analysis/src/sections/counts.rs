@@ -15,7 +15,7 @@ use crate::shares::rate::Rate;
 
 /// Maximum bars per class in the chart.
 const BARS_MAX: usize = 16;
-/// Axes are logarithmic if the largest value is at least this multiple of the median.
+/// Minimum ratio of the largest value to the median with which axes are logarithmic.
 const LOGARITHMIC_FROM: f64 = 100.0;
 
 pub(crate) fn section(

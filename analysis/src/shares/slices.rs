@@ -3,9 +3,9 @@
 use crate::recording::Recording;
 use crate::recording::bins::BinSeries;
 
-/// A bin exceeds a number of CPUs only if more than this multiple of it was used: tasks are not all
-/// sampled at the same instant, so a little of their time may spill into the next bin. With one CPU
-/// this is where a bin stops being serial; with the requested cores, where it is overcommitted.
+/// Multiple of a number of CPUs above which a bin exceeds that number: tasks are not all sampled at the same instant,
+/// so a little of their time may spill into the next bin. With one CPU this is where a bin stops being serial; with the
+/// requested cores, where it is overcommitted.
 pub(crate) const SPILL: f64 = 1.05;
 /// A bin of the command's time: its length, the CPU time used in it, and the demand sampled in it.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -7,7 +7,7 @@
 
 use super::words::{Token, tokens};
 
-/// Longest SQL. Lists of values may be long.
+/// Maximum length of SQL. Lists of values may be long.
 const BYTES_MAX: usize = 1 << 20;
 
 /// Most words and signs, not counting the elements of lists: no tree is deeper than this. The longest question of a

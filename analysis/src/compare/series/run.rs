@@ -7,7 +7,7 @@ use crate::overview::passes::passes;
 use crate::recording::Recording;
 use crate::sections::pool::pools;
 
-/// A thread counts if it used at least this share of the CPU time of the busiest one.
+/// Minimum share of the CPU time of the busiest thread with which a thread counts.
 pub(super) const BUSY_PERCENT: u64 = 10;
 
 /// One recording of a series.

@@ -14,8 +14,7 @@ const CORES_MAX: u32 = 128;
 /// Part of the time in which tasks could run, in percent; if they wait for a CPU for more than
 /// that, bins show how many CPUs were available, not how many the job could use.
 const STARVED_PERCENT: f64 = 20.0;
-/// With fewer samples no fraction is worth printing: of 20 the 95 % interval of a half is 30 to 70
-/// %.
+/// Minimum samples with which a fraction is worth printing: of 20 the 95 % interval of a half is 30 to 70 %.
 const LOOKS_MIN: u64 = 20;
 
 /// The wall time in which at most one CPU was used, or could have been used, and the rest.

@@ -15,7 +15,7 @@ use crate::recording::Recording;
 use crate::shares::percent;
 use crate::shares::slices::{SPILL, Slice, slices};
 
-/// Levels up to this have a bar of their own; then the ranges double.
+/// Maximum level that has a bar of its own; then the ranges double.
 const SINGLE_BARS: u64 = 8;
 
 pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {

@@ -10,7 +10,7 @@ use crate::recording::Recording;
 
 /// Maximum number of bins: more cannot be distinguished.
 const BINS_MAX: u64 = 480;
-/// Bins are not shorter than this.
+/// Minimum length of a bin.
 const BIN_MIN_NS: u64 = 1_000_000;
 /// Categories with a colour of their own: few, so that all that is shown has strong contrast.
 const CATEGORIES_MAX: usize = 3;

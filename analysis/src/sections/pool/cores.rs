@@ -16,7 +16,7 @@ use crate::shares::slices::SPILL;
 const AREAS_MAX: usize = 8;
 /// Maximum points along the time axis of a chart.
 const POINTS_MAX: usize = 600;
-/// A writer that uses at least this much of a CPU is saturated.
+/// Minimum use of a CPU, in percent, of a writer that is saturated.
 const BUSY_PERCENT: f64 = 95.0;
 
 /// The bins of the recording in a pool's lifetime.
@@ -24,7 +24,7 @@ fn bins_of(recording: &Recording, at: &Moments) -> std::ops::Range<usize> {
     recording.bins.bin_of(at.begin_ns)..recording.bins.bin_of(at.end_ns) + 1
 }
 
-/// Shorter stretches are irrelevant for a job.
+/// Minimum part of the recorded time, in percent, of a stretch that is relevant for a job.
 const OUTSIDE_MIN_PERCENT: u64 = 1;
 
 /// A stretch recorded outside the pool's lifetime, as a phase; `None` if it is short.

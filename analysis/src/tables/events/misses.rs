@@ -39,7 +39,7 @@ struct Told {
     in_vain: bool,
 }
 
-/// More than the number of CPUs of most machines.
+/// Size of the table of makers: more than the number of CPUs of most machines.
 const MAKERS: usize = 64;
 
 /// A task that makes look-ups, and the program it runs during an interval.
