@@ -14,7 +14,7 @@ const LINES_MAX: u32 = 40;
 /// Time after which a user may have as many lines again.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Users whose lines are counted at a time; of others, all together.
+/// Maximum number of users whose lines are counted at a time; of others, all together.
 const USERS_MAX: usize = 1024;
 
 /// A log. Each user has its own share of it, so that one cannot fill a disk or hide what others do.

@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 /// * 2: programs and links stay with the broker, which is asked for statistics and told to detach.
 pub(crate) const PROTOCOL: u32 = 2;
 
-/// A request has at most 1,024 pids and 32 names.
+/// Maximum size of a request, which has at most 1,024 pids and 32 names.
 pub(crate) const REQUEST_BYTES_MAX: usize = 32 << 10;
 
-/// An answer has a few dozen names.
+/// Maximum size of an answer, which has a few dozen names.
 pub(crate) const ANSWER_BYTES_MAX: usize = 32 << 10;
 
 /// SCM_MAX_FD of linux/net/scm.h.

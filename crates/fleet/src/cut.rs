@@ -5,7 +5,7 @@ use proctrace_findings::{Rows, RowsColumn, RowsValues};
 
 use crate::schema::{MISSES, PROGRAMS};
 
-/// Tables are not cut to fewer rows.
+/// Minimum rows to which tables are cut.
 pub(crate) const ROWS_MIN: usize = 10;
 
 /// Columns that describe a job and not a row.

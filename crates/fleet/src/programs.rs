@@ -15,7 +15,7 @@ use crate::schema::PROGRAMS;
 /// Pairs of programs that are kept, those with most CPU time.
 pub const PROGRAMS_MAX: usize = 200;
 
-/// A sum of nothing is 0 for the engine: each has its count beside it.
+/// Query of the programs. A sum of nothing is 0 for the engine: each has its count beside it.
 const SQL: &str = "\
 SELECT program, class, spawner, count(*) AS processes,
   count(cpu_ns) AS cpu_n, sum(cpu_ns) AS cpu_ns,

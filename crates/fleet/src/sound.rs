@@ -13,15 +13,15 @@ use crate::thrift::{Damaged, Reader, Value};
 const MAGIC: &[u8; 4] = b"PAR1";
 /// Bytes at the end of a file: the length of the footer, and the magic.
 const TAIL: u64 = 8;
-/// A footer of 20 columns takes 2 kB a row group.
+/// Maximum size of a footer: one of 20 columns takes 2 kB a row group.
 const FOOTER_BYTES_MAX: u64 = 16 << 20;
 const COLUMNS_MAX: usize = 1_000;
 const GROUPS_MAX: usize = 10_000;
 /// Bytes of a page when it is unpacked. Writers cut them at about 1 MiB.
 const PAGE_BYTES_MAX: u64 = 256 << 20;
-/// A page header is a few numbers and at most two values.
+/// Maximum size of a page header, which is a few numbers and at most two values.
 const PAGE_HEADER_BYTES_MAX: u64 = 64 << 10;
-/// A value in a dictionary takes this much at least.
+/// Minimum size of a value in a dictionary.
 const VALUE_BYTES_MIN: u64 = 4;
 /// Numbers of parquet.thrift.
 const REPEATED: u64 = 2;

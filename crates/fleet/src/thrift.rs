@@ -3,7 +3,7 @@
 //! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>. Nothing is
 //! allocated for what a length says, but only for what is there.
 
-/// Structures in structures. parquet.thrift has five.
+/// Maximum depth of structures in structures. parquet.thrift has five.
 const DEPTH_MAX: u32 = 12;
 /// Elements of all lists together: a file of many row groups has some 100,000.
 const ELEMENTS_MAX: u64 = 1 << 20;

@@ -6,8 +6,7 @@ use proctrace_findings::Rows;
 use crate::parquet;
 use crate::summary::Summary;
 
-/// All files of a job are at most this large: rows of `programs` and `misses` that do not fit are
-/// added to the remainder.
+/// Maximum size of all files of a job: rows of `programs` and `misses` that do not fit are added to the remainder.
 pub const JOB_BYTES_MAX: usize = 8_500;
 
 /// A summary as files: name of the table and contents.

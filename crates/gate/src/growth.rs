@@ -24,8 +24,8 @@ pub(crate) struct Changes<'s, 'a> {
     limits: BTreeMap<Key<'a>, f64>,
 }
 
-/// A family by program or directory, and the total that tells whether an absent one is zero: files
-/// with metrics may have been reduced to those that a budget names.
+/// Families by program or directory, each with the total that tells whether an absent one is zero: files with metrics
+/// may have been reduced to those that a budget names.
 const TOTALS: &[(&str, &str)] = &[
     ("execs", "total_execs"),
     ("command_processes", "total_processes"),

@@ -22,15 +22,15 @@ const COMMANDS: usize = 20;
 /// Maximum number of programs with a rule for their forks, and with one for their threads.
 const PROGRAMS: usize = 10;
 
-/// Any other command may run this often before it counts as new.
+/// Number of times that any other command may run before it counts as new.
 const UNLISTED: f64 = 10.0;
 
 /// Allowed CPU time relative to the recorded maximum: shared machines vary this much.
 const CPU_FACTOR: f64 = 1.5;
 /// Additional allowed seconds, for jobs that use hardly any CPU time.
 const CPU_SECONDS: f64 = 0.5;
-/// Jobs with less CPU time have no limit of system time: a run in which too few ticks hit the payload
-/// does not know it, and a gate refuses to judge what is not known.
+/// Minimum CPU time of jobs that have a limit of system time: a run in which too few ticks hit the payload does not
+/// know it, and a gate refuses to judge what is not known.
 const SPLIT_SECONDS: f64 = 1.0;
 const MEMORY_FACTOR: f64 = 1.25;
 

@@ -12,7 +12,7 @@ const NAME_MAX: usize = 64;
 const SIMILAR: f64 = 0.6;
 /// The part of what two programs start that both start.
 const SAME_CHILDREN: f64 = 0.5;
-/// A renamed script may be started by another one.
+/// Number of passes: a renamed script may be started by another one.
 const PASSES: usize = 8;
 
 /// The name after of each program that seems to have been renamed.

@@ -1,6 +1,6 @@
 //! Suggests the known name closest to a misspelt one.
 
-/// Longer names are skipped: the search takes quadratic time.
+/// Maximum length of a name for which others are sought: the search takes quadratic time.
 const LONGEST: usize = 64;
 
 /// The closest of these names, if at most a third of it differs.

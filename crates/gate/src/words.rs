@@ -62,7 +62,7 @@ pub(crate) fn percent(percent: f64) -> String {
     format!("{text} %")
 }
 
-/// Changes down to one in a hundred million are distinguished from zero.
+/// Maximum number of digits: changes down to one in a hundred million are distinguished from zero.
 const DIGITS_MAX: usize = 6;
 
 fn signed(percent: f64) -> String {

@@ -16,7 +16,7 @@ use crate::call::Asked;
 /// Receives each record with its stream and time.
 pub type Push<'a> = dyn FnMut(Stream, u64, &[u8]) -> io::Result<()> + 'a;
 
-/// Paths of the kernel are shorter.
+/// Maximum length of a path: those of the kernel are shorter.
 pub(crate) const PATH_MAX: usize = 4095;
 /// Bytes of an argv in the exec record itself.
 const ARGV_FIRST: usize = 16384;

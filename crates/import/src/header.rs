@@ -15,7 +15,7 @@ use crate::world::ENV_NAMES;
 /// The time of the first line on the clock of the records, which has no relation to that of the machine:
 /// logs do not have it.
 pub(crate) const START_NS: u64 = 1_000_000_000;
-/// Without samples it only decides how finely a recording is divided.
+/// Interval of the recording: without samples it only decides how finely a recording is divided.
 const INTERVAL_NS: u64 = 100_000_000;
 
 /// A header that knows nothing, of a machine that is not known: an empty name, no CPU, no memory.

@@ -3,7 +3,7 @@
 use crate::body::Body;
 use crate::numbers::{after_comm, decimal, id};
 
-/// A time in seconds below this is a difference (`-r`): it would be in 1973.
+/// Minimum seconds of a Unix time: a smaller number is a difference (`-r`), as it would be in 1973.
 const UNIX_MIN_S: u64 = 100_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 pub(crate) const DAY_NS: u64 = 86_400 * SECOND_NS;

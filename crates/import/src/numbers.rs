@@ -1,6 +1,6 @@
 //! Numbers in the text of strace, and pids with the names that may follow them.
 
-/// pids are smaller: PID_MAX_LIMIT of the kernel.
+/// Upper bound of pids: PID_MAX_LIMIT of the kernel.
 const PID_MAX: u64 = 1 << 22;
 
 /// The number at the start, and what follows.

@@ -19,14 +19,14 @@ use crate::strace::Imported;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const PAGE_BYTES: u64 = 4096;
-/// A row has at most some twenty numbers.
+/// Maximum length of a row, which has at most some twenty numbers.
 const LINE_MAX: u64 = 1 << 16;
 /// Rows of one file, which are kept until all are read, because compressed files are not in order: with prmon's
 /// shortest interval of a second, twelve days.
 const ROWS_MAX: usize = 1 << 20;
 /// The name of the process that stands for the tree.
 const COMM: [u8; 16] = *b"prmon's tree\0\0\0\0";
-/// Seconds of CPU time are counted as if by a clock of this length, so that their division is exact.
+/// Length of a clock tick in which seconds of CPU time are counted, so that their division is exact.
 const TICK_NS: u64 = 10_000_000;
 
 /// Column of a row that is used: the name in prmon, that of MemoryMonitor in its rows and its summary, and the unit
@@ -85,7 +85,7 @@ impl Column {
 /// The values of one row, in ns and bytes; `None` for cells that are empty or missing.
 type Row = [Option<u64>; COLUMNS.len()];
 
-/// A summary has a few dozen numbers.
+/// Maximum size of a summary, which has a few dozen numbers.
 const SUMMARY_MAX: u64 = 1 << 20;
 
 /// Values of a `prmon.json` that are used.

@@ -14,7 +14,7 @@ use crate::remark;
 use crate::style::{style_of, without_colours};
 use crate::text::find;
 
-/// Longer lines are not read: the arguments of an exec have at most 6 MiB, each byte at most four
+/// Maximum length of a line that is read: the arguments of an exec have at most 6 MiB, each byte at most four
 /// characters.
 const LINE_MAX: u64 = 32 << 20;
 /// Lines that a program may write while a call is waiting for its end.
@@ -23,7 +23,7 @@ const BETWEEN_MAX: u32 = 1 << 12;
 const COMPARED_MAX: usize = 64 << 20;
 /// Places in a line at which strace may begin to write.
 const PLACES_MAX: usize = 16;
-/// Longer lines are not searched for such places.
+/// Maximum length of a line that is searched for such places.
 const SEARCHED_MAX: usize = 1 << 16;
 
 /// Writer of the current line.

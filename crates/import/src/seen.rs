@@ -14,7 +14,7 @@ impl Seen {
     const OF_FILES: u32 = 1 << 9;
     const SUCCESS: u32 = 1 << 10;
     const FAILURE: u32 = 1 << 11;
-    /// Every start of a program makes these calls, so logs of all calls have them.
+    /// Calls that every start of a program makes, so that logs of all calls have them.
     const EVERYWHERE: [&'static [u8]; 4] = [b"read", b"mmap", b"close", b"brk"];
 
     pub(crate) fn note(&mut self, name: &[u8], role: Role) {

@@ -13,7 +13,7 @@ use crate::error::OutputError;
 use crate::found::{Found, Kind};
 use crate::policy::{Access, Outputs};
 
-/// As many links as the kernel follows.
+/// Maximum number of links that are followed, as in the kernel.
 pub(crate) const LINKS_MAX: u32 = 40;
 
 pub(crate) const PATH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);

@@ -14,9 +14,9 @@ use rustix::mm::ProtFlags;
 
 use crate::mapping::Mapping;
 
-/// Set while a producer is still writing a record.
+/// Flag of a record that a producer is still writing.
 const BUSY: u32 = 1 << 31;
-/// Set if the producer has discarded the record.
+/// Flag of a record that the producer has discarded.
 const DISCARDED: u32 = 1 << 30;
 const HEADER_BYTES: usize = 8;
 

@@ -31,7 +31,7 @@ pub const JOB_CGROUPS: &[&str] = &[
 /// The processes by which Podman watches containers are in cgroups beside those of the containers.
 const MONITORS: &[u8] = b"libpod-conmon-";
 
-/// No more directories are searched for jobs.
+/// Maximum number of directories that are searched for jobs.
 const DIRECTORIES_MAX: usize = 1024;
 
 /// The path of a job's cgroup, relative to the mount point of cgroup v2; `*` in a component stands for any

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 /// runs earlier can find out. Written once, before there are other threads.
 static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// Functions of this section run before the runtime's own (System V ABI, initialization functions).
+/// Entry of a section whose functions run before the runtime's own (System V ABI, initialization functions).
 #[used]
 #[unsafe(link_section = ".init_array")]
 static NOTE_PIPE: extern "C" fn() = note_pipe;

@@ -10,8 +10,8 @@ use crate::session::Session;
 use crate::source::Pass;
 use crate::timers::{Awaited, Timers};
 
-/// No message about waiting before this: the remaining commands of a pipeline, or a dead task
-/// before its last switch, end within it.
+/// Minimum time of waiting before a message about it: the remaining commands of a pipeline, or a dead task before its
+/// last switch, end within it.
 const UNTOLD: Duration = Duration::from_millis(200);
 
 impl Session<'_> {

@@ -11,7 +11,7 @@ use proctrace_wire::{IntoBytes, Kind};
 
 use crate::clock::boot_ns;
 
-/// No more of a table is recorded: that of a machine with ten thousand containers has 10 MB.
+/// Maximum part of a table that is recorded: that of a machine with ten thousand containers has 10 MB.
 const TABLE_BYTES_MAX: u64 = 16 << 20;
 
 /// Number of namespaces beyond which those are forgotten whose process has ended: a recording of all jobs of

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::options::Options;
 use crate::pace::Pace;
 
-/// Records are flushed at least this often, so that killing the recorder loses no more.
+/// Maximum time between two flushes of records: killing the recorder loses no more.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Polling interval while only stragglers are awaited.

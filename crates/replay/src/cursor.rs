@@ -139,7 +139,7 @@ pub fn opens<R: Read + Seek, T: Copy>(
     decoded
 }
 
-/// A smaller trace is read before threads have started.
+/// Minimum size of a trace for which threads are worth starting: a smaller one is read before they have started.
 const BYTES_MIN: u64 = 1 << 18;
 /// One thread consumes what the others unpack; it cannot keep up with more than this.
 const THREADS_MAX: usize = 8;

@@ -79,7 +79,7 @@ pub struct Exit {
 }
 
 impl Exit {
-    /// How it ended.
+    /// Outcome by which it ended.
     pub fn outcome(&self) -> Outcome {
         Outcome::of_status(self.record.status)
     }

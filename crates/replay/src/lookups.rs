@@ -11,7 +11,7 @@ use proctrace_wire::layout::{
 /// just before another replaces it, and write its record just after.
 const KEPT_PER_SLOT: usize = 2;
 
-/// Numbers are assigned consecutively, so twice as many places as there can be look-ups leave few
+/// Number of places: numbers are assigned consecutively, so twice as many as there can be look-ups leave few
 /// collisions.
 const PLACES: usize = 2 * KEPT_PER_SLOT * NAMED_SLOTS as usize;
 

@@ -79,7 +79,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Larger tables are not put together; the recorder writes none.
+/// Maximum size of a table that is put together; the recorder writes none that is larger.
 const TABLE_BYTES_MAX: u32 = 16 << 20;
 
 /// Puts a table together from its records.

@@ -8,7 +8,7 @@
 
 use crate::CpuTime;
 
-/// A group with fewer ticks is given an interval, but no value of its own.
+/// Minimum ticks of a group that is given a value of its own; one with fewer is given an interval.
 pub const ENOUGH_TICKS: f64 = 30.0;
 
 /// Ticks in a task's own stretch: a standard error of at most 7 percentage points.

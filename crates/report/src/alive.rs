@@ -10,7 +10,7 @@ use crate::style::Style;
 use crate::table::{Align, Table};
 use crate::words::{command_line, push_words};
 
-/// CPU time is shown as exact if it is known as well as this.
+/// Maximum uncertainty of a CPU time that is shown as exact.
 const EXACT_NS: u64 = 1_000_000;
 
 /// The list, one line for each process.

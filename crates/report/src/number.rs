@@ -33,7 +33,7 @@ pub fn share(percent: Option<f64>, interval: Option<(f64, f64)>) -> String {
     }
 }
 
-/// Wider intervals are uninformative.
+/// Maximum width of an interval that is informative.
 const WIDEST_PERCENT: f64 = 65.0;
 
 #[cfg(test)]

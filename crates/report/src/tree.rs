@@ -9,7 +9,7 @@ use crate::number::{or_dash, percent};
 use crate::style::Style;
 use crate::words::{begins, push_words};
 
-/// Deeper rows are not indented further, but begin with their depth.
+/// Maximum depth of a row by which it is indented; deeper rows begin with their depth.
 const DEPTH_MAX: u32 = 12;
 /// Headings of the columns of figures.
 const TITLES: [&str; 5] = ["processes", "CPU", "of all", "from", "span"];

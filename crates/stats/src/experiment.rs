@@ -74,7 +74,7 @@ impl Plan {
 }
 
 impl Round {
-    /// Whether it is not counted.
+    /// Returns whether it is not counted.
     pub fn is_warm_up(self) -> bool {
         self.number == 0
     }

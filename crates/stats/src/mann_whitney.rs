@@ -2,7 +2,7 @@
 
 use crate::distribution::normal_below;
 
-/// Up to this total number of values the probabilities are computed exactly; above, by the normal
+/// Maximum total number of values for which the probabilities are computed exactly; above, by the normal
 /// approximation, which is then accurate to the third digit.
 const EXACT_UP_TO: usize = 40;
 

@@ -8,9 +8,9 @@ const CERTAINTY: f64 = 0.95;
 /// Fixed, so that the same pairs always give the same interval.
 const SEED: u64 = 0x7061_6972_6564;
 
-/// Fewer ticks do not suffice to split CPU time: of 20 the 95 % interval of a half is 30 to 70 %.
+/// Minimum ticks to split CPU time: of 20 the 95 % interval of a half is 30 to 70 %.
 const TICKS_MIN: f64 = 20.0;
-/// With fewer ticks of a mode on one side, a ratio of the two is mostly noise.
+/// Minimum ticks of a mode on each side: with fewer, a ratio of the two is mostly noise.
 const HITS_MIN: f64 = 5.0;
 
 /// Values of two sides that were measured in pairs, in the same order.

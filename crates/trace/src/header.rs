@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::knowledge::{Knowledge, Quantity};
 
-/// Larger headers are refused before anything is allocated. A header contains the command line,
+/// Maximum size of a header; larger ones are refused before anything is allocated. A header contains the command line,
 /// which the kernel limits to a quarter of the stack (2 MiB, 6 MiB with an unlimited one).
 pub(crate) const HEADER_BYTES_MAX: usize = 16 << 20;
 
@@ -79,7 +79,7 @@ pub const JOB_VARIABLES: &[&str] = &[
     "USER",
 ];
 
-/// A scope in which one process stands for a whole tree: its source read sums over all processes, as prmon does.
+/// Scope in which one process stands for a whole tree: its source read sums over all processes, as prmon does.
 pub const SCOPE_TREE: &str = "tree";
 
 /// Description of where and how a recording was made. Strings that are really bytes (arguments,

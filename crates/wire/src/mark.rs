@@ -1,7 +1,7 @@
 //! Names for moments: which execs and which failed look-ups of a payload are marks.
 
-/// A failed look-up of a path that begins with this is a mark; its text follows. No file can have
-/// such a path, and the look-up ends in /proc itself: no disk, network or automounter is asked.
+/// Beginning of the path of a failed look-up that is a mark; its text follows. No file can have such a path, and the
+/// look-up ends in /proc itself: no disk, network or automounter is asked.
 pub const MARK_PATH: &[u8] = b"/proc/proctrace-mark/";
 
 /// Longest text of a mark in bytes; a name in a path can have 255.

@@ -9,9 +9,9 @@ use crate::side::{Key, Side};
 use crate::words;
 use proctrace_stats::median;
 
-/// With fewer recordings than this the spread is not known.
+/// Minimum recordings with which the spread is known.
 const FEWEST_FOR_SPREAD: usize = 3;
-/// From so many recordings on, the range is a good measure of the spread.
+/// Minimum recordings whose range is a good measure of the spread.
 const ENOUGH_FOR_RANGE: usize = 5;
 
 /// Number of ranges that a run may lie above the largest recorded value. A simulation in the tests
@@ -26,7 +26,7 @@ const FLOOR_PERCENT: f64 = 5.0;
 /// interrupts may be charged to a program.
 const FLOOR_SECONDS: f64 = 0.02;
 
-/// A limit that is so many times the median lets much pass, and says so.
+/// Ratio to the median above which a limit lets much pass, and says so.
 const LOOSE_RATIO: f64 = 1.3;
 
 /// Factor without a known spread.
@@ -37,13 +37,13 @@ const LOOSE_SECONDS: f64 = 0.1;
 const PROGRAMS: usize = 10;
 const PART: f64 = 0.01;
 
-/// A program without a rule of its own may use so many times what the largest of them used, and so
-/// many seconds more.
+/// Factor for a program without a rule of its own: it may use so many times what the largest of them used, and so many
+/// seconds more.
 const UNLISTED_FACTOR: f64 = 2.0;
 const UNLISTED_SECONDS: f64 = 0.05;
 
-/// A single run proves nothing: while other jobs run on the machine, a program may take nearly twice
-/// the CPU time, also after several quiet recordings.
+/// Options of rules for CPU time: a single run proves nothing, since while other jobs run on the machine, a program may
+/// take nearly twice the CPU time, also after several quiet recordings.
 const OPTIONS: &str = "min_runs = 3, inconclusive = \"warn\"";
 
 /// The largest CPU time that passes, given that of good runs.

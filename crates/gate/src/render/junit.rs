@@ -11,7 +11,7 @@ use crate::verdict::{Effect, Finding, Group, Report};
 #[error("cannot write JUnit XML: {0}")]
 pub struct JunitError(#[from] quick_junit::SerializeError);
 
-/// A rule may select thousands of metrics; at most this number of its findings are included.
+/// Maximum findings of a rule that are included: a rule may select thousands of metrics.
 const MOST: usize = 50;
 
 /// The report as JUnit XML. There is no standard; the output conforms to the schema of Jenkins'

@@ -139,7 +139,7 @@ fn rule_of(report: &Report, finding: &Finding, what: &str) -> String {
     if origin.is_empty() { what.to_owned() } else { format!("{what}, rule at {}", code(&origin)) }
 }
 
-/// Longer names are truncated: one name must not fill the whole summary.
+/// Maximum length of a name, which is truncated there: one name must not fill the whole summary.
 const NAME_MOST_CHARACTERS: usize = 2_000;
 
 /// A name formatted as code. HTML is used because backquotes allow no escaping inside, and a

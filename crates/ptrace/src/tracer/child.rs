@@ -30,7 +30,7 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEEXIT
     | libc::PTRACE_O_TRACESYSGOOD;
 
-/// With Yama, the command must first allow the tracer to attach, which it does as soon as it runs.
+/// Tries to attach: with Yama, the command must first allow the tracer to do so, which it does as soon as it runs.
 const SEIZE_TRIES: u32 = 200;
 const SEIZE_PAUSE: Duration = Duration::from_millis(1);
 

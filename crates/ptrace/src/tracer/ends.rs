@@ -20,7 +20,7 @@ use crate::sys::{self, Tid};
 /// Number of times to look whether an ended task has left its CPU, which takes a few microseconds; on
 /// a busy machine it may first have to get it again.
 const LOOKS: u32 = 4000;
-/// After this number, the tracer sleeps between two looks.
+/// Number of looks after which the tracer sleeps between two looks.
 const LOOKS_AWAKE: u32 = 10;
 const PAUSE: Duration = Duration::from_micros(50);
 

@@ -21,7 +21,7 @@ use crate::procfs::{self, comm_of};
 use crate::records::{assemble, head};
 use crate::sys::{self, Go, Tid};
 
-/// As wire.h limits them.
+/// Sizes as wire.h limits them: the first part of the arguments, each further part, the value of a variable.
 const ARGV_FIRST: usize = 16384;
 const ARGV_CHUNK: usize = 32768;
 const ENV_VALUE_MAX: usize = 16384;

@@ -24,7 +24,7 @@ use crate::listener::listen;
 use crate::procfs;
 use crate::sys::{self, Go, SYSCALL_STOP, Tid};
 
-/// Since Linux 5.19: a call that the listener has been told of is interrupted by a deadly signal only.
+/// Filter flag since Linux 5.19: a call that the listener has been told of is interrupted by a deadly signal only.
 const UNINTERRUPTED: u64 = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 
 /// A task that is being let go.

@@ -18,7 +18,7 @@ use crate::procfs::{comm_of, link};
 use crate::records::{assemble, head};
 use crate::sys::{self, Go, Tid};
 
-/// Look-ups of longer paths are recorded in full each time, as wire.h says.
+/// Maximum length of a path that gets a number: look-ups of longer ones are recorded in full each time, as wire.h says.
 const NAMED_PATH_MAX: usize = 512;
 const PATH_MAX: usize = 4096;
 

@@ -30,8 +30,8 @@ use execs::Environments;
 use letting_go::LettingGo;
 use lookups::Numbers;
 
-/// A new task whose parent has not reported it is traced without that report after this time if the parent is
-/// gone: it was killed between the two.
+/// Time after which a new task whose parent has not reported it is traced without that report if the parent is gone: it
+/// was killed between the two.
 const PARENT_PATIENCE: Duration = Duration::from_millis(20);
 
 /// The same if it is there: on a busy machine it may not have had a CPU since, or it was a thread that has been killed
@@ -53,7 +53,7 @@ pub(crate) struct Settings {
     pub(crate) block_when_full: bool,
 }
 
-/// After this number of reports, all stopped tasks are served in turn.
+/// Number of reports after which all stopped tasks are served in turn.
 const REPORTS_A_ROUND: u64 = 256;
 
 /// Set by the signal with which the recorder, or its end, interrupts the tracer.

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The variable that marks an environment.
 const NAME: &str = "PROCTRACE_REPLAY";
 
-/// During an exec the environment of a process is empty for some microseconds.
+/// Time of an exec, during which the environment of a process is empty for some microseconds.
 const EXEC: Duration = Duration::from_millis(1);
 
 /// The processes seen with a unique value of the variable.

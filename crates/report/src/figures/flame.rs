@@ -20,7 +20,7 @@ const FRAME: f64 = 18.0;
 const ROOT: Colour = look::rgb(0xdddddd);
 /// Minimum visible frame width; the number of narrower frames is reported.
 const WIDTH_MIN: f64 = 0.3;
-/// Higher stacks are truncated, and this is reported: a chain of ten thousand forks cannot be
+/// Maximum depth of a stack; higher ones are truncated, and this is reported: a chain of ten thousand forks cannot be
 /// displayed.
 const DEPTH_MAX: usize = 80;
 

@@ -23,7 +23,7 @@ const TURNED: f64 = -45.0;
 const EMPTY: Colour = look::rgb(0xf0f0f0);
 /// Space between two cells.
 const BETWEEN: f64 = 1.0;
-/// Coefficients beyond this have a dark colour.
+/// Coefficient beyond which the colour is dark.
 const DARK: f64 = 0.62;
 
 pub(super) fn draw<S: Surface>(

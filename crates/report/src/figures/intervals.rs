@@ -18,7 +18,7 @@ const PITCH: f64 = 17.0;
 const NAME_MAX: f64 = 130.0;
 const RADIUS: f64 = 4.0;
 const RIM: f64 = 1.6;
-/// More panels than these are put in two columns.
+/// Maximum number of panels in one column; more are put in two.
 const ONE_COLUMN_MAX: usize = 3;
 /// Space between two columns.
 const GUTTER: f64 = 24.0;

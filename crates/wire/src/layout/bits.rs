@@ -71,5 +71,5 @@ pub const SAMPLE_WITHHELD: u16 = 2;
 pub const LOSS_ANY_CPU: u32 = u32::MAX;
 /// Maximum argv bytes recorded per exec; the rest is dropped and flagged.
 pub const ARGV_MAX: u32 = 16384 + 63 * 32768;
-/// No record is larger.
+/// Maximum size of a record.
 pub const RECORD_MAX: usize = 65528;

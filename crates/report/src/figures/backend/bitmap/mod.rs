@@ -21,7 +21,7 @@ use crate::figures::backend::PngError;
 
 type Done = Result<(), DrawingErrorKind<Infallible>>;
 
-/// Smaller parts of a pixel are not seen.
+/// Minimum part of a pixel that is seen.
 const COVERED_MIN: f32 = 1.0 / 512.0;
 
 /// A picture under construction.
