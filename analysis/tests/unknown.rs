@@ -113,7 +113,8 @@ fn close(figure: &str, value: f64, expected: f64) -> bool {
     (value - expected).abs() <= (1e-9 * expected.abs()).max(rounding)
 }
 
-/// Without arguments a script has the name of its interpreter, so groups differ.
+/// Returns whether a figure depends on names: without arguments a script has the name of its interpreter, so groups
+/// differ.
 fn depends_on_names(figure: &str) -> bool {
     let totals = ["findings.summary.", "findings.run.", "findings.health.", "metric total_"];
     !totals.iter().any(|total| figure.starts_with(total))

@@ -138,7 +138,7 @@ impl<'a> Evidence<'a> {
         (0..).zip(&self.recording.processes)
     }
 
-    /// In order of birth.
+    /// Children of a process in order of birth.
     pub(crate) fn children(&self, process: u32) -> &[u32] {
         let at = process as usize;
         let (begin, end) = (self.first_child[at], self.first_child[at + 1]);

@@ -46,7 +46,7 @@ pub fn explain(
     })
 }
 
-/// Those of a piece of advice, or all.
+/// Processes of a piece of advice, or all.
 fn about(recording: &Recording, advice: &Advice) -> Vec<usize> {
     match &advice.about[..] {
         [] => (0..recording.processes.len()).collect(),

@@ -16,8 +16,8 @@ pub(super) enum Independence {
     Unknown,
 }
 
-/// By what their programs are known for, unless the files that they opened, if these were recorded, contradict. These alone do not
-/// show it: what is renamed has another path when it is written.
+/// Judges independence by what the programs are known for, unless the files that they opened, if these were recorded, contradict.
+/// These alone do not show it: what is renamed has another path when it is written.
 pub(super) fn independence(
     evidence: &Evidence<'_>,
     rules: &AdviceRules,

@@ -153,7 +153,7 @@ fn related(evidence: &Evidence<'_>, units: &[Unit]) -> Vec<(usize, usize)> {
     related
 }
 
-/// By how much the peak is lower if two run one after the other.
+/// Reduction of the peak if two run one after the other.
 fn apart(evidence: &Evidence<'_>, first: &Unit, second: &Unit, peak_bytes: u64) -> Gain {
     let reduced = |of: fn(&layout::Memory) -> u64| {
         let (mut without_first, mut without_second) = (0, 0);

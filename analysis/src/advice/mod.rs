@@ -220,7 +220,8 @@ fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     found
 }
 
-/// Those that pay, best first but what may gain nothing last, with the places of better ones about the same processes.
+/// Ranks the advice that pays, best first but what may gain nothing last, with the places of better ones about the same
+/// processes.
 fn ranked(mut found: Vec<Found>, evidence: &Evidence<'_>) -> Vec<Found> {
     let memory = |found: &Found| found.advice.memory_bytes.map_or(0, |memory| memory.middle);
     found.retain(|found| {

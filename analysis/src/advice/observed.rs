@@ -256,8 +256,8 @@ fn reduced(before: u64, after: u64) -> i64 {
     if after > before { -by } else { by }
 }
 
-/// For each piece of advice the same one of the changed job, each of these once: first those of the same key, then, of
-/// those that are left, one about the same commands.
+/// Finds for each piece of advice the same one of the changed job, each of these once: first those of the same key,
+/// then, of those that are left, one about the same commands.
 fn same_of(found: &[Found], after: Vec<Found>) -> Vec<Option<Found>> {
     let mut left: Vec<Option<Found>> = after.into_iter().map(Some).collect();
     let mut take = |one: &Found, is_same: &dyn Fn(&Found) -> bool| {
@@ -342,7 +342,7 @@ fn concerned(before: &Evidence<'_>, after: &Evidence<'_>, units: &Units) -> Conc
     }
 }
 
-/// For each piece of advice that was followed, what others take of the path now.
+/// Time that others take of the path now, for each piece of advice that was followed.
 fn others_ns(
     (before, after): (&Evidence<'_>, &Evidence<'_>),
     followed: &[bool],

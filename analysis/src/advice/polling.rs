@@ -24,7 +24,7 @@ struct Wait {
 }
 
 impl Wait {
-    /// From the first sleep to the one in the middle.
+    /// Time from the first sleep to the one in the middle.
     fn half_ns(&self, evidence: &Evidence<'_>) -> u64 {
         let born_ns = |at: usize| evidence.process(self.sleeps[at]).born_ns;
         born_ns(self.sleeps.len() / 2).saturating_sub(born_ns(0))
@@ -210,7 +210,7 @@ fn advice(
     Some(Found::instead(processes, advice).keyed(&format!("{poller}: {sleep}")))
 }
 
-/// By how much a wait lasts longer than it has to.
+/// Time that a wait lasts longer than it has to.
 fn late(evidence: &Evidence<'_>, others: &Others, wait: &Wait) -> Gain {
     let Some(last) = wait.sleeps.last().copied() else { return Gain::default() };
     let most_ns = more(wait.interval_ns);

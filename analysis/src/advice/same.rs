@@ -16,8 +16,8 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Those of a piece of advice. What it takes to count as the same is what made it count before; where that is only the
-    /// recorded course (who waited for what), the same command of the same spawner, however it is called.
+    /// Makes the units of a piece of advice. What it takes to count as the same is what made it count before; where that
+    /// is only the recorded course (who waited for what), the same command of the same spawner, however it is called.
     pub(super) fn of(
         (before, found): (&Evidence<'_>, &Found),
         after: &Evidence<'_>,
@@ -96,7 +96,7 @@ fn names<'a>(names: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
     names.collect()
 }
 
-/// Those whose parent is not one of them.
+/// Processes whose parent is not one of them.
 fn roots(evidence: &Evidence<'_>, processes: &[u32]) -> Vec<u32> {
     let inside = |process: &u32| {
         let parent = evidence.process(*process).parent().and_then(|it| u32::try_from(it).ok());

@@ -348,7 +348,7 @@ impl Company {
         company
     }
 
-    /// For how long there is company between two times.
+    /// Time of company between two times.
     fn ns(&self, from_ns: u64, to_ns: u64) -> u64 {
         let until = |time_ns: u64| {
             let at = self.changes.partition_point(|(change_ns, _)| *change_ns <= time_ns);

@@ -8,7 +8,7 @@ use crate::recording::fast::Bits;
 /// Percentage of the wall time below which a time is noise.
 const NOTICEABLE_PERCENT: u64 = 1;
 
-/// For each piece of advice, given its processes in the job before: the time on the critical path of the changed job of
+/// Time on the critical path of the changed job, for each piece of advice, given its processes in the job before, of
 /// others that ran beside them before, and could not be waited for any shorter.
 ///
 /// Where a loop of sleeps was on the path, it is now the process that it waited for. `concerned` says for both

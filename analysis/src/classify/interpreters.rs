@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         self.none()
     }
 
-    /// There is no script: the program text, if any, is the task.
+    /// Result without a script: the program text, if any, is the task.
     fn none(&self) -> Code<'a> {
         self.text.map_or(Code::None, Code::Text)
     }

@@ -30,7 +30,7 @@ pub struct LiveClassifier {
 }
 
 impl LiveClassifier {
-    /// Nothing has been executed yet.
+    /// Makes a classifier that has seen no exec yet.
     pub fn new(rules: Rules) -> Self {
         let applies =
             rules.packs.iter().map(|pack| pack.asked_for || pack.selected_by.is_none()).collect();

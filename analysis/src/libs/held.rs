@@ -123,7 +123,7 @@ pub(crate) struct Relative {
 }
 
 impl Relative {
-    /// Those of a library in this directory.
+    /// Finds the directories of a library in this directory.
     pub(crate) fn of(elf: &Elf, directory: &[u8], files: &dyn Files, linker: &Linker) -> Self {
         let tokens = Tokens { origin: Some(directory.to_vec()), ..linker.tokens.clone() };
         let of = |list: &Option<Vec<u8>>| -> Vec<Vec<u8>> {

@@ -36,7 +36,7 @@ const OPTIONS: [(&str, &[u8]); 3] =
 const BUILT_IN: &str = "include";
 
 impl Lists {
-    /// Those of this program, if it has any.
+    /// Lists of this program, if it has any.
     pub(crate) fn of(exe: &[u8], argv: &[Vec<u8>]) -> Option<Self> {
         let name = exe.rsplit(|byte| *byte == b'/').next().unwrap_or(exe);
         let bare = match name.iter().rposition(|byte| !matches!(byte, b'0'..=b'9' | b'.' | b'-')) {
@@ -158,8 +158,8 @@ impl Headers {
         }
     }
 
-    /// For each entry but the first: how many headers were looked for there, and how many found. What is found in the
-    /// first leaves no failed look-up. Headers that none of the entries have are the system's.
+    /// Numbers of headers that were looked for and found at each entry but the first. What is found in the first leaves
+    /// no failed look-up. Headers that none of the entries have are the system's.
     pub(crate) fn finish<'a>(
         &self,
         lists: &'a Lists,

@@ -242,8 +242,8 @@ impl<'a> Loader<'a> {
         self.damage.extend(reader.damage().iter().cloned());
     }
 
-    /// Without a trailer, the last block of any stream shows how far the recording got: a task that
-    /// is alive but idle occurs only in samples.
+    /// Finds the end of a recording without a trailer: the last block of any stream shows how far it got, as a task
+    /// that is alive but idle occurs only in samples.
     fn find_end(&mut self, reader: &mut Reader<BufReader<File>>) {
         if reader.trailer().is_some()
             || self.made.tasks.iter().all(|task| task.ended_ns().is_some())

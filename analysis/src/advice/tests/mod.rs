@@ -50,7 +50,7 @@ impl Job {
         child
     }
 
-    /// It ends after this time, having computed all the while; the shell waits for that.
+    /// Ends a child after this time, in which it has computed all the while; the shell waits for that.
     fn end(&mut self, child: u32, after: u64, cpu: u64) {
         let since = self.now;
         self.now += after;
