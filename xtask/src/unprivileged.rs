@@ -241,7 +241,7 @@ fn build() -> Result<Vec<TestProgram>> {
     Ok(programs)
 }
 
-/// None for messages about anything else.
+/// Test program that a message is about; None for messages about anything else.
 fn test_program(message: &Value) -> Option<TestProgram> {
     if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
         return None;

@@ -9,7 +9,7 @@ use crate::args::{
     LibsArgs, QueryArgs, ReportArgs, RulesArgs, SeriesArgs, ShowArgs, SummarizeArgs,
 };
 
-/// None for commands that run others, which may do anything.
+/// Needs of a command; None for commands that run others, which may do anything.
 pub(crate) fn of(command: &Command) -> Option<Needs> {
     Some(match command {
         Command::Record(_) | Command::Broker(_) | Command::Doctor(_) => return None,

@@ -15,7 +15,7 @@ pub(crate) enum Instead {
     StandardError,
 }
 
-/// While it exists, standard input is empty, and standard output goes elsewhere.
+/// Guard: while it exists, standard input is empty, and standard output goes elsewhere.
 pub(crate) struct Silence {
     input: OwnedFd,
     output: OwnedFd,

@@ -76,7 +76,7 @@ fn a_job_without_failures_has_no_line_for_them() {
 struct LimitedMemory(PathBuf);
 
 impl LimitedMemory {
-    /// In version 1 of cgroups or in version 2, whichever has the controller.
+    /// Makes the cgroup in version 1 or in version 2, whichever has the controller.
     fn of_bytes(bytes: u64) -> Self {
         let name = format!("proctrace-test-{}", std::process::id());
         let root = Path::new("/sys/fs/cgroup");

@@ -307,7 +307,7 @@ fn real_logs_of_all_options_hold_what_the_program_declares() {
     }
 }
 
-/// No figure that strace does not know is a number.
+/// Asserts that no figure which strace does not know is a number.
 fn unknown_is_null(trace: &Path) {
     let found = report(trace);
     for key in

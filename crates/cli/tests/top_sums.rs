@@ -18,7 +18,7 @@ use serde_json::Value;
 /// Upper bound of the serials in the committed traces, which begin with 1.
 const SERIALS_MAX: u32 = 200_000;
 
-/// By the built-in rules, as `top` names programs.
+/// Classifier by the built-in rules, as `top` names programs.
 struct ByRules(LiveClassifier);
 
 impl Classify for ByRules {
@@ -68,7 +68,7 @@ struct Figures {
     system_percent: Option<f64>,
 }
 
-/// By category and name.
+/// Figures of programs by category and name.
 type Programs = BTreeMap<(String, String), Figures>;
 
 fn reported(report: &Value) -> Programs {

@@ -346,7 +346,7 @@ impl Table {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// Only the rows in which a string column equals `word`.
+    /// Keeps only the rows in which a string column equals `word`.
     #[must_use]
     pub fn rows_where(&self, column: &str, word: &str) -> Self {
         let key = self.named(column).map(|column| &column.values);

@@ -94,7 +94,7 @@ fn table(
     Ok(all)
 }
 
-/// No values for the wanted columns.
+/// Frame without values for the wanted columns.
 fn empty(
     schema: &TableSchema,
     wants: &dyn Fn(&str) -> bool,

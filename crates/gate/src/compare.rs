@@ -116,7 +116,7 @@ pub fn gate(
     })
 }
 
-/// For each of the findings, its limit if all runs exceed it.
+/// Limit of each of the findings, if all runs exceed it.
 fn exceeded<'a>(
     budget: &Budget,
     found: &[Found<'a>],

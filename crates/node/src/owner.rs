@@ -66,7 +66,7 @@ fn uid_in(process: &str, cgroup: &Path) -> Option<u32> {
     is_the_jobs.then_some(uid)
 }
 
-/// By `Name:` of proc_pid_status(5).
+/// Returns whether a process does not run for the job, by `Name:` of proc_pid_status(5).
 fn is_not_the_job(status: &[u8]) -> bool {
     let mut lines = status.split(|byte| *byte == b'\n');
     let name = lines.find_map(|line| line.strip_prefix(b"Name:"));
@@ -74,7 +74,7 @@ fn is_not_the_job(status: &[u8]) -> bool {
     NOT_THE_JOB.iter().any(|of| name.starts_with(of))
 }
 
-/// By the path of the cgroup below that of the job.
+/// Returns whether a cgroup is Slurm's own, by its path below that of the job.
 fn is_slurms_own(below: &Path) -> bool {
     let mut parts = below.iter().map(|part| part.to_str().unwrap_or_default());
     let (step, next) = (parts.next().unwrap_or_default(), parts.next());

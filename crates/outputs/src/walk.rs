@@ -89,7 +89,7 @@ pub(crate) fn walk(
     Ok(at)
 }
 
-/// Only single names are looked up: what a journal or a table names must not lead elsewhere.
+/// Refuses all but single names: what a journal or a table names must not lead elsewhere.
 pub(crate) fn one(name: &OsStr) -> Result<&OsStr, OutputError> {
     let mut components = Path::new(name).components();
     match (components.next(), components.next()) {

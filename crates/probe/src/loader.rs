@@ -296,7 +296,8 @@ fn refuse_to_open() -> std::io::Result<()> {
     if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// In another namespace than the initial one the pids in records differ from those in its /proc.
+/// Refuses to read memory in another namespace than the initial one: there the pids in records differ from those in its
+/// /proc.
 fn refuse_memory_in_namespace(wanted: &Options, namespace: u64) -> Result<(), ProbeError> {
     if wanted.memory_interval.is_some() && namespace != INITIAL_PID_NAMESPACE {
         return Err(ProbeError::Option(

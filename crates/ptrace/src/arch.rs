@@ -121,7 +121,7 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
-    /// None if the task has been killed meanwhile.
+    /// Reads the registers of a task; None if it has been killed meanwhile.
     pub(crate) fn of(tid: sys::Tid) -> Option<Self> {
         let (words, len) = sys::registers(tid).ok()?;
         Some(Self { words, len, compat: len < LEAST_64_BIT })

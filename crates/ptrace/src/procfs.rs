@@ -39,8 +39,8 @@ pub(crate) struct Io {
 }
 
 impl Io {
-    /// None if it may not be read: without privileges, that of a task that still has its memory and the same
-    /// user.
+    /// Reads the counters of a task; None if that is not allowed: without privileges, that of a task that still has its
+    /// memory and the same user.
     pub(crate) fn of(tgid: Tid, tid: Tid) -> Option<Self> {
         Self::read(&format!("/proc/{tgid}/task/{tid}/io"))
     }

@@ -109,8 +109,7 @@ fn collect(child: libc::pid_t) {
     unsafe { libc::waitpid(child, ptr::null_mut(), 0) };
 }
 
-/// In the child: waits until the recorder opens the gate. If the recorder closes it, or ends, the
-/// child exits.
+/// Waits, in the child, until the recorder opens the gate. If the recorder closes it, or ends, the child exits.
 fn wait_at(wait: RawFd, open: RawFd) {
     let mut opened = [0_u8; 1];
     // SAFETY: closes the child's own copy of a descriptor; while that is open, closing the gate
@@ -139,7 +138,7 @@ fn pointers_owned(strings: Vec<CString>) -> (Vec<CString>, Pointers) {
     (strings, pointers)
 }
 
-/// In the child: executes the command, or returns the errno of the failure.
+/// Executes the command in the child, or returns the errno of the failure.
 fn become_command(
     command: &Command,
     arguments: &Pointers,
@@ -175,7 +174,7 @@ fn become_command(
     errno()
 }
 
-/// In the child: lets the source's process trace it. Where Yama is not in use, this fails and is not needed.
+/// Lets, in the child, the source's process trace it. Where Yama is not in use, this fails and is not needed.
 fn allow_tracer(preparation: &Preparation) {
     if let Some(tracer) = preparation.tracer {
         // SAFETY: takes integers. A recorder with file capabilities is not dumpable, and then neither
@@ -187,7 +186,7 @@ fn allow_tracer(preparation: &Preparation) {
     }
 }
 
-/// In the child: installs a seccomp filter, if there is one.
+/// Installs a seccomp filter in the child, if there is one.
 fn install(filter: &[libc::sock_filter]) -> Result<(), i32> {
     if filter.is_empty() {
         return Ok(());

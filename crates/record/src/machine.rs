@@ -13,7 +13,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// None where the machine does not tell.
+    /// Reads the machine's times; None where it does not tell.
     pub(crate) fn now() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }

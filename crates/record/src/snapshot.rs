@@ -98,8 +98,8 @@ struct Program {
 }
 
 impl Program {
-    /// None if there is none, or if the caller may not trace it: then the kernel reports 0 as the
-    /// address of its arguments, as for a process without memory.
+    /// Reads the program of a process; None if there is none, or if the caller may not trace it: then the kernel
+    /// reports 0 as the address of its arguments, as for a process without memory.
     fn of(directory: &str) -> Option<Self> {
         Self::parse(&fs::read(format!("{directory}/stat")).ok()?)
     }

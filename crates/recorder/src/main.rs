@@ -61,7 +61,7 @@ fn runs_command(words: &[&OsStr]) -> bool {
     words.first().is_some_and(|word| *word == "record")
 }
 
-/// None for commands that load programs into the kernel, or find out whether they could.
+/// Needs of a command; None for commands that load programs into the kernel, or find out whether they could.
 fn needs(command: &Command) -> Option<Needs> {
     Some(match command {
         Command::Record(_) | Command::Broker(_) | Command::Doctor(_) => return None,

@@ -278,7 +278,7 @@ fn complete(
     summaries.recorded(&written.path, args.quiet)
 }
 
-/// Whose failure it is: who sees only the status 125 takes it for the command's.
+/// Message that tells whose failure it is: who sees only the status 125 takes it for the command's.
 fn of_both(outcome: Outcome) -> String {
     let whose = match outcome {
         Outcome::Code(0) => "the recording failed, not the command, which exited with 0".to_owned(),

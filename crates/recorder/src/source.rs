@@ -63,7 +63,7 @@ impl Backend {
         })
     }
 
-    /// By the broker, or else by ptrace. `error` is why eBPF cannot be used directly.
+    /// Opens a source by the broker, or else by ptrace. `error` is why eBPF cannot be used directly.
     fn without_privileges(
         &self,
         wanted: &Options,

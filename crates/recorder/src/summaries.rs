@@ -45,7 +45,7 @@ pub struct Summarized {
     pub failed: u64,
 }
 
-/// No summaries.
+/// Absence of summaries.
 #[derive(Debug, Clone, Copy)]
 pub struct NoSummaries;
 

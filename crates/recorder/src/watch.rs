@@ -88,7 +88,7 @@ impl Watch {
         matches!(self.how, How::Live)
     }
 
-    /// Before the command is started: gives it a file where it would write to the terminal, and no
+    /// Diverts the command's streams before it is started: gives it a file where it would write to the terminal, and no
     /// input where it would read from it. It inherits our own streams.
     pub(crate) fn divert(&mut self, trace: &Path) -> Result<()> {
         let path = with_ending(trace, ".out");

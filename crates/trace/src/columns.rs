@@ -34,7 +34,7 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// None for an invalid head.
+    /// Column of a head; None for an invalid one.
     pub(crate) fn from_head(head: u8) -> Option<Self> {
         if head & VERBATIM != 0 {
             return Some(Self::Verbatim { width: usize::from(head & !VERBATIM) });
@@ -44,7 +44,7 @@ impl Column {
         (planes <= width).then_some(Self::Numbers { width, planes, differences })
     }
 
-    /// None if the field is too wide.
+    /// Head of a column; None if the field is too wide.
     pub(crate) fn head(self) -> Option<u8> {
         match self {
             Self::Verbatim { width } => {

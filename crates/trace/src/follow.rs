@@ -232,8 +232,8 @@ impl<R: Read + Seek> Follower<R> {
         }
     }
 
-    /// After [`Follower::next_block`] found nothing more: skips a block that is incomplete, because
-    /// nobody writes the rest of it. False if there is none; otherwise other blocks may follow.
+    /// Skips a block that is incomplete, because nobody writes the rest of it, after [`Follower::next_block`] found
+    /// nothing more. False if there is none; otherwise other blocks may follow.
     pub fn skip_incomplete(&mut self) -> bool {
         if self.trailer.is_some() || self.at >= self.len {
             return false;

@@ -107,7 +107,8 @@ impl Work {
         summarized
     }
 
-    /// In another process: its memory depends on the job, and what goes wrong there leaves the recorder alone.
+    /// Summarizes in another process: its memory depends on the job, and what goes wrong there leaves the recorder
+    /// alone.
     fn summarize(&self, job: &Ended) -> Result<String> {
         let trace = &job.trace;
         let context = || format!("cannot summarize {}", trace.display());

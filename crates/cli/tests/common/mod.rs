@@ -145,7 +145,7 @@ pub(crate) fn header(trace: &Path) -> Value {
 pub(crate) struct Events(pub(crate) Vec<Value>);
 
 impl Events {
-    /// No task has events before its birth or after its exit, whichever CPU reported them.
+    /// Asserts that no task has events before its birth or after its exit, whichever CPU reported them.
     fn assert_lives_are_in_order(&self) {
         let mut alive = std::collections::BTreeSet::new();
         for event in &self.0 {

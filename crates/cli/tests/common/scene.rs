@@ -36,7 +36,7 @@ impl Scene {
         scene
     }
 
-    /// As /tmp.
+    /// Makes the directory sticky, as /tmp is.
     pub(crate) fn sticky(self) -> Self {
         fs::set_permissions(self.at("shared"), fs::Permissions::from_mode(0o1777)).unwrap();
         self
@@ -75,7 +75,7 @@ impl Scene {
         Held { child, out }
     }
 
-    /// Nothing behind the links has changed.
+    /// Asserts that nothing behind the links has changed.
     pub(crate) fn assert_nothing_behind(&self, what: &str) {
         assert_eq!(fs::read_to_string(self.at("private/victim")).unwrap(), PRECIOUS, "{what}");
         let names: Vec<_> =

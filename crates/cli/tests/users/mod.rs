@@ -163,7 +163,7 @@ impl Attached {
 }
 
 impl Drop for Attached {
-    /// After a failure nothing else would end it.
+    /// Ends the child, which nothing else would end after a failure.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

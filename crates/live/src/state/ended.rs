@@ -89,7 +89,7 @@ impl Ended {
         self.processes.get_mut(&serial)
     }
 
-    /// Those that ended after this time, the last first.
+    /// Processes that ended after this time, the last first.
     pub(crate) fn since(&self, time_ns: u64) -> impl Iterator<Item = &Process> {
         let late = self.order.iter().rev().take_while(move |(ended_ns, _)| *ended_ns > time_ns);
         late.filter_map(|(_, serial)| self.processes.get(serial))

@@ -96,7 +96,7 @@ impl Programs {
         self.known.get(number as usize)
     }
 
-    /// Those that occurred.
+    /// Programs that occurred.
     pub fn iter(&self) -> impl Iterator<Item = &Program> {
         let occurred = |program: &&Program| {
             let Program { processes, execs, used, lookups_failed, .. } = program;

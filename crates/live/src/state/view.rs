@@ -85,7 +85,7 @@ impl std::fmt::Debug for View {
 }
 
 impl View {
-    /// Nothing is known yet but the header.
+    /// Makes a view that knows nothing yet but the header.
     pub fn new(header: Header, classify: Box<dyn Classify>) -> Self {
         Self {
             now_ns: header.started_ns,

@@ -235,7 +235,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// None of a program that may be executed but not read.
+    /// Reads what a program is; None for one that may be executed but not read.
     fn of(tid: Tid, given: Option<&Given<'_>>, process: &Process) -> Option<Self> {
         let files = &process.files;
         let exe = files.link(tid, "exe")?;

@@ -114,7 +114,7 @@ fn alive(finished: &Finished) -> String {
     format!("still running at the end of the recording: {names}; use --grace to wait longer")
 }
 
-/// For whom the recording went on after the command's end, at `exited_ns`.
+/// Note on whom the recording waited for after the command's end, at `exited_ns`, and how long.
 fn waited(finished: &Finished, exited_ns: u64) -> Option<String> {
     let last = finished.straggler.as_ref()?;
     let wait = time(last.ended_ns.saturating_sub(exited_ns));

@@ -98,10 +98,10 @@ impl Value for Vec<String> {
 pub(super) trait Notes {
     fn note(&mut self, note: Note, value: impl Value);
 
-    /// Nothing if the figure is not known.
+    /// Notes a figure; nothing if it is not known.
     fn figure(&mut self, figure: Figure, value: Option<u64>);
 
-    /// Nothing if the value is not known.
+    /// Notes a value; nothing if it is not known.
     fn note_known(&mut self, note: Note, value: Option<impl Value>) {
         if let Some(value) = value {
             self.note(note, value);

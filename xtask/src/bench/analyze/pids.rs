@@ -20,7 +20,7 @@ pub(super) struct Pids {
 }
 
 impl Pids {
-    /// For tasks with these pids, in birth order, among all pids that occur in a recording.
+    /// Makes the pids for tasks with these pids, in birth order, among all pids that occur in a recording.
     pub(super) fn new(born: &[i32], all: impl Iterator<Item = i32>, pid_max: i32) -> Result<Self> {
         let mut places = HashMap::new();
         for pid in born {

@@ -34,7 +34,7 @@ use super::pids::Pids;
 /// The pause between two repetitions: the overhead of a shell's loop.
 const PAUSE_NS: u64 = 1_000_000;
 
-/// In which repetitions a record is written.
+/// Repetitions in which a record is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// The root's own records and environments: in the first repetition only.

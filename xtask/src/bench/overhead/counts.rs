@@ -45,7 +45,7 @@ impl Counts {
         ]
     }
 
-    /// Without the stopwatch's own exec and exit.
+    /// Counts without the stopwatch's own exec and exit.
     pub(crate) fn without(self, execs: u64, exits: u64) -> Self {
         let less = |count: Option<u64>, by| count.map(|count| count.saturating_sub(by));
         Self { execs: less(self.execs, execs), exits: less(self.exits, exits), ..self }
