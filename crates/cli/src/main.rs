@@ -49,6 +49,9 @@ use proctrace_recorder::{
 
 use crate::args::{Cli, Command, GateAction, GateArgs, LibsAction, LibsArgs};
 
+/// The name of this program, in what it says of itself.
+pub(crate) const NAME: &str = "proctrace";
+
 fn main() -> ExitCode {
     // A payload may set many marks: parsing by the full definition takes longer than all else.
     if mark::is_set() {
@@ -108,7 +111,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => (exit_code::FAILED, dump::run(&args.base)),
         Command::Mark(args) => (exit_code::USAGE, mark::refuse(&args)),
         Command::Broker(args) => (exit_code::FAILED, broker::run(&args)),
-        Command::Doctor(args) => (exit_code::FAILED, doctor::run(&args)),
+        Command::Doctor(args) => (exit_code::FAILED, doctor::run(&args, NAME)),
         Command::Completions { shell } => {
             (exit_code::FAILED, manual::completions(Cli::command(), shell))
         }
@@ -116,7 +119,7 @@ fn main() -> ExitCode {
             (exit_code::FAILED, manual::pages(Cli::command(), &directory))
         }
     };
-    Ended { own_failure, is_recording, result }.code()
+    Ended { program: NAME, own_failure, is_recording, result }.code()
 }
 
 /// Tells whether these words ask for a command to be run.

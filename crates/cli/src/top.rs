@@ -10,10 +10,10 @@ use proctrace_recorder::top;
 use proctrace_wire::Exec;
 
 use crate::args::{RulesArgs, With};
-use crate::rules;
+use crate::{NAME, rules};
 
 pub(crate) fn run(args: &With<TopArgs, RulesArgs>) -> Result<ExitCode> {
-    top::run(&args.base, || {
+    top::run(&args.base, NAME, || {
         let rules = rules::chosen(&args.more)?;
         Ok(Box::new(ByRules(LiveClassifier::new(rules))))
     })

@@ -16,17 +16,16 @@ use proctrace_report::{escape, wrap};
 use serde_json::{Value, json};
 
 use crate::args::DoctorArgs;
-use crate::program::name;
 use crate::source::{broker_socket, try_broker};
 use crate::{confine, exit_code};
 
 const WIDTH: usize = 80;
 
-/// Prints what this kernel and user can record.
+/// Prints what this kernel and user can record, and what to run, by the name of this program.
 ///
 /// # Errors
 /// If standard output cannot be written.
-pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
+pub fn run(args: &DoctorArgs, program: &str) -> Result<ExitCode> {
     let mut checks = examine();
     let by_ebpf = checks.iter().all(|check| check.verdict != Verdict::Bad);
     let broker = Broker::ask(&broker_socket(args.broker.as_deref()));
@@ -41,25 +40,25 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
         for check in &checks {
             out.write_all(lines(check).as_bytes())?;
         }
-        writeln!(out, "\n{}", summary(by_ebpf, broker.grants()))?;
+        writeln!(out, "\n{}", summary(program, by_ebpf, broker.grants()))?;
     }
     // The status says whether everything can be recorded that this user may trace.
     Ok(if by_ebpf || broker.grants() { ExitCode::SUCCESS } else { exit_code::FAILED.into() })
 }
 
-fn summary(by_ebpf: bool, by_broker: bool) -> String {
+fn summary(program: &str, by_ebpf: bool, by_broker: bool) -> String {
     match (by_ebpf, by_broker, may_trace()) {
         (true, ..) => "Recording is possible.".to_owned(),
         (_, true, _) => {
             format!(
                 "Recording is possible by the broker, which `{} record` asks by itself.",
-                name()
+                program
             )
         }
         (.., Ok(())) => format!(
             "Recording by eBPF is not possible. Commands can be recorded by ptrace:\n\
              {} record --backend ptrace -- COMMAND",
-            name()
+            program
         ),
         (.., Err(error)) => format!("Recording is not possible, nor is it by ptrace ({error})."),
     }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use proctrace_live::ByFile;
 use proctrace_recorder::args::screen;
 use proctrace_recorder::confine::{self, Needs};
-use proctrace_recorder::program::{Ended, asks_for_commands, usage};
+use proctrace_recorder::program::{Ended, RECORDER, asks_for_commands, usage};
 use proctrace_recorder::summaries::NoSummaries;
 use proctrace_recorder::{
     broker, doctor, dump, exit_code, import, manual, mark, misspelt, record, top,
@@ -43,18 +43,20 @@ fn main() -> ExitCode {
     }
     let (own_failure, result) = match command {
         Command::Record(args) => (exit_code::RECORDING_FAILED, record::run(&args, &NoSummaries)),
-        Command::Top(args) => (exit_code::FAILED, top::run(&args, || Ok(Box::new(ByFile)))),
+        Command::Top(args) => {
+            (exit_code::FAILED, top::run(&args, RECORDER, || Ok(Box::new(ByFile))))
+        }
         Command::Import(args) => (exit_code::FAILED, import::run(&args)),
         Command::Dump(args) => (exit_code::FAILED, dump::run(&args)),
         Command::Mark(args) => (exit_code::USAGE, mark::refuse(&args)),
         Command::Broker(args) => (exit_code::FAILED, broker::run(&args)),
-        Command::Doctor(args) => (exit_code::FAILED, doctor::run(&args)),
+        Command::Doctor(args) => (exit_code::FAILED, doctor::run(&args, RECORDER)),
         Command::Completions { shell } => {
             (exit_code::FAILED, manual::completions(definition(), shell))
         }
         Command::Man { directory } => (exit_code::FAILED, manual::pages(definition(), &directory)),
     };
-    Ended { own_failure, is_recording, result }.code()
+    Ended { program: RECORDER, own_failure, is_recording, result }.code()
 }
 
 fn runs_command(words: &[&OsStr]) -> bool {

@@ -2,7 +2,6 @@
 //! and messages of what a command returned.
 
 use std::ffi::OsStr;
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Error, Result};
@@ -16,6 +15,8 @@ pub const RECORDER: &str = "proctrace-recorder";
 /// A command that was run: its result, and what becomes of its failure.
 #[derive(Debug)]
 pub struct Ended {
+    /// The name of the program, in what it says of itself.
+    pub program: &'static str,
     /// The code of a failure that is not one of the arguments.
     pub own_failure: u8,
     /// True if it records, so that it is no success if nobody reads its output any more.
@@ -40,19 +41,12 @@ impl Ended {
                 let has_no_trace = is_default_trace_missing(&error);
                 say::error(&with_place(error));
                 if has_no_trace {
-                    say::note(&format!("record first: sudo {} record -- COMMAND", name()));
+                    say::note(&format!("record first: sudo {} record -- COMMAND", self.program));
                 }
                 code.into()
             }
         }
     }
-}
-
-/// The name of this program, in what it says of itself.
-pub(crate) fn name() -> &'static str {
-    let called = std::env::args_os().next().unwrap_or_default();
-    let name = Path::new(&called).file_name();
-    if name == Some(OsStr::new(RECORDER)) { RECORDER } else { "proctrace" }
 }
 
 /// Tells whether nothing is asked but which commands there are, and then whether all of them are.

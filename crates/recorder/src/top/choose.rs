@@ -9,15 +9,13 @@ use anyhow::{Context, Result, bail};
 use proctrace_trace::MAGIC;
 
 use crate::live;
-use crate::program::name;
 
 /// The newest trace in the current directory that a recorder is writing.
-pub(super) fn newest() -> Result<PathBuf> {
+pub(super) fn newest(program: &str) -> Result<PathBuf> {
     let Some(path) = newest_in(Path::new("."))? else {
         bail!(
-            "no recording is being written in this directory; name a trace: {name} top FILE, or \
-             start one: {name} record --live -- COMMAND",
-            name = name()
+            "no recording is being written in this directory; name a trace: {program} top FILE, or \
+             start one: {program} record --live -- COMMAND"
         );
     };
     Ok(path)

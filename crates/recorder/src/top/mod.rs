@@ -31,12 +31,14 @@ const PROGRESS: Duration = Duration::from_secs(10);
 /// Time to read in before the view is drawn again.
 const BUDGET: Duration = Duration::from_millis(100);
 
-/// Shows the recording until it has ended, or until the user or a signal ends the view. Programs are named by `classify`.
+/// Shows the recording until it has ended, or until the user or a signal ends the view. Programs are named by `classify`;
+/// `program` is the name of this one.
 ///
 /// # Errors
 /// If there is no such trace, or it cannot be read or shown.
 pub fn run(
     args: &TopArgs,
+    program: &str,
     classify: impl FnOnce() -> Result<Box<dyn Classify>>,
 ) -> Result<ExitCode> {
     if args.of_record {
@@ -45,7 +47,7 @@ pub fn run(
     }
     let path = match &args.trace {
         Some(path) => path.clone(),
-        None => choose::newest()?,
+        None => choose::newest(program)?,
     };
     let feed = Feed::open(&path, classify()?)?;
     let ends = Ends::new(args.of_record).context("cannot handle signals")?;
