@@ -32,7 +32,7 @@ fn sum(data: &PageData, name: &str) -> Option<u64> {
 #[test]
 fn columns_add_up_to_the_summary() {
     let (data, recording) = data(&pieces(), None);
-    let summary = analyse(&recording).unwrap().summary;
+    let summary = analyse(&recording).summary;
     assert_eq!(data.tables[0].rows, summary.processes.unwrap());
     for (name, expected) in [
         ("cpu_ns", summary.cpu_ns),

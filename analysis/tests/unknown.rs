@@ -81,7 +81,7 @@ fn numbers_of_table(table: &Table, out: &mut BTreeMap<String, f64>) {
 /// Every number reported about a recording, and the numbers of tables and charts.
 fn figures(recording: &Recording) -> BTreeMap<String, f64> {
     let mut out = BTreeMap::new();
-    let findings = analyse(recording).unwrap();
+    let findings = analyse(recording);
     let mut json = serde_json::to_value(&findings).unwrap();
     // Not properties of the recording: how many processes a gap affects, and where series begin.
     json["blind_spots"] = Value::Null;
@@ -93,11 +93,11 @@ fn figures(recording: &Recording) -> BTreeMap<String, f64> {
         advice.remove("together");
     }
     numbers(&json, "findings", &mut out);
-    for metric in Analysis::of(recording).metrics().unwrap().metrics {
+    for metric in Analysis::of(recording).metrics().metrics {
         out.insert(format!("metric {metric}"), metric.value);
     }
     for section in Section::ALL {
-        for table in section.of(recording, &Options::default()).unwrap().tables {
+        for table in section.of(recording, &Options::default()).tables {
             // The counterparts of the findings' blind spots and laws; see above.
             if !["unseen", "laws"].contains(&table.name) {
                 numbers_of_table(&table, &mut out);
@@ -131,7 +131,7 @@ fn what_is_taken_out_is_missed_and_nothing_else_changes() {
     let mut invented: Vec<String> = Vec::new();
     for quantity in Quantity::ALL {
         let recording = recording_without(&pieces, Some(quantity));
-        let known = analyse(&recording).unwrap().known;
+        let known = analyse(&recording).known;
         let state = known.iter().find(|known| known.quantity == quantity.name()).unwrap();
         assert_eq!(state.state, State::Absent, "{state:?}");
         let found = figures(&recording);
@@ -189,7 +189,7 @@ fn old_traces_say_what_they_were_asked_for() {
 fn every_table_and_chart_says_what_it_needs() {
     let recording = recording_without(&pieces_with_waits(), None);
     for section in Section::ALL {
-        let content = section.of(&recording, &Options::default()).unwrap();
+        let content = section.of(&recording, &Options::default());
         let names = content.tables.iter().map(|table| table.name);
         for name in names.chain(content.charts.iter().map(|chart| chart.name)) {
             assert!(proctrace_analysis::says_what_it_needs(name), "{name}");

@@ -1,7 +1,7 @@
 //! Any text as a pack of rules, and its first line as a pattern for the others.
 
-use crate::classify::pack::{Pack, Tier};
-use crate::classify::pattern::Pattern;
+use proctrace_classify::pack::{Pack, Tier};
+use proctrace_classify::pattern::Pattern;
 
 pub(crate) fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use proctrace_analysis::{AnalysisError, Batch, Columnar, ColumnarFile, TableSchema, batches};
+use proctrace_analysis::{Batch, Columnar, ColumnarFile, TableError, TableSchema, batches};
 use proctrace_outputs::{Access, Directory, NewFile};
 use proctrace_report::number::{bytes, count, counted};
 use proctrace_report::{CsvDialect, rows_csv, rows_csv_names, rows_ndjson};
@@ -80,8 +80,8 @@ impl Format {
 /// Reason why a batch was not accepted.
 struct Failed(anyhow::Error);
 
-impl From<AnalysisError> for Failed {
-    fn from(error: AnalysisError) -> Self {
+impl From<TableError> for Failed {
+    fn from(error: TableError) -> Self {
         Self(error.into())
     }
 }

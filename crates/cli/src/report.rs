@@ -96,15 +96,15 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     } else if !sections.is_empty() {
         let mut tables = Vec::new();
         for section in sections {
-            tables.extend(during(ANALYSING, || analysis.section(section, &options))?.tables);
+            tables.extend(during(ANALYSING, || analysis.section(section, &options)).tables);
         }
         print::tables(&mut out, &tables, args.format(), args.csv.dialect(), style)?;
     } else {
-        let findings = during(ANALYSING, || analysis.findings())?;
+        let findings = during(ANALYSING, || analysis.findings());
         if args.json {
             print::json(&mut out, &findings)?;
         } else if args.shows_tables() {
-            let tables = during(ANALYSING, || analysis.report_tables(&options))?;
+            let tables = during(ANALYSING, || analysis.report_tables(&options));
             out.write_all(full(&findings, &tables, style).as_bytes())?;
         } else {
             let name = args.trace.to_string_lossy();

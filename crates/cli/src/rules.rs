@@ -49,7 +49,7 @@ pub(crate) fn load_lives(trace: &Path, args: &RulesArgs) -> Result<Recording> {
 }
 
 fn note_idle(recording: &Recording) {
-    for note in recording.idle_rules() {
+    for note in recording.classification.idle_rules() {
         say::note(&note);
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn is_trace(path: &Path) -> bool {
 /// The metrics of a recording.
 pub(crate) fn of_trace(path: &Path, args: &RulesArgs) -> Result<Metrics> {
     let recording = rules::load_any(path, args)?;
-    Ok(during("analysing", || Analysis::of(&recording).metrics())?)
+    Ok(during("analysing", || Analysis::of(&recording).metrics()))
 }
 
 /// The metrics of each file, as one side of a comparison.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use proctrace_analysis::{AnalysisError, QueryError};
+use proctrace_analysis::{AnalysisError, QueryError, TableError};
 
 /// Errors of summaries and of questions about them.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +11,9 @@ pub enum FleetError {
     /// A recording cannot be analysed.
     #[error(transparent)]
     Analysis(#[from] AnalysisError),
+    /// A table of a recording cannot be made.
+    #[error(transparent)]
+    Tables(#[from] TableError),
     /// A query has no result.
     #[error(transparent)]
     Query(#[from] QueryError),

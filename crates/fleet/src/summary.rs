@@ -70,7 +70,7 @@ pub fn summarize(recording: &Recording, path: &Path, about: &About) -> Result<Su
     };
     let mut who = Who::of(recording);
     let analysis = Analysis::of(recording);
-    let mut findings = analysis.without_advice()?;
+    let mut findings = analysis.without_advice();
     if cgroup_of_job(recording).is_some() {
         let root = job_root(recording, path)?;
         findings.run.outcome = root.outcome.or(findings.run.outcome);
@@ -215,7 +215,7 @@ struct Sampled {
 impl Sampled {
     fn of(analysis: &Analysis<'_>) -> Result<Self, FleetError> {
         let Some(section) = Section::named("accounting") else { return Ok(Self::default()) };
-        let content = analysis.section(section, &Options::default())?;
+        let content = analysis.section(section, &Options::default());
         let table = |name: &str| content.tables.iter().find(|table| table.name == name);
         let cpu_ns =
             table("accounting").and_then(|table| figure(table, &[("method", SAMPLER)], "cpu_ns"));

@@ -53,7 +53,7 @@ fn sum(rows: &Rows, name: &str) -> i64 {
 fn a_summary_says_what_the_report_says() {
     for name in TRACES {
         let recording = load(name);
-        let findings = Analysis::of(&recording).without_advice().unwrap();
+        let findings = Analysis::of(&recording).without_advice();
         let summary = summarize(&recording, &trace(name), &About::default()).unwrap();
         let (jobs, programs) = (table(&summary, "jobs"), table(&summary, "programs"));
         let of_job = |column: &str| figures(jobs, column)[0].unwrap();

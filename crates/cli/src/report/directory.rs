@@ -29,8 +29,8 @@ pub(crate) fn write(
     dialect: CsvDialect,
 ) -> Result<ReportDirectories> {
     let place = ReportDirectories::create(path, dialect)?;
-    let findings = analysis.findings()?;
-    let shown = analysis.report_tables(options)?;
+    let findings = analysis.findings();
+    let shown = analysis.report_tables(options);
     place.put("report.txt", full(&findings, &shown, STYLE).as_bytes())?;
     place.put_json("findings.json", &findings)?;
 
@@ -47,7 +47,7 @@ pub(crate) fn write(
     let life = Chart::new("gantt", "All processes", ChartBody::Gantt(Box::new(gantt)));
     place.put_chart(&life, &mut index)?;
     for section in Section::ALL {
-        let content = analysis.section(section, options)?;
+        let content = analysis.section(section, options);
         index.push_str(&format!("\n## {}: {}\n", section.name, section.help));
         place.put_content(&content, &mut index)?;
     }

@@ -25,17 +25,17 @@ pub(crate) fn write(
     options: &Options,
 ) -> Result<()> {
     refuse_traces(path)?;
-    let findings = analysis.findings()?;
+    let findings = analysis.findings();
     let data = page(recording, trace, options)?;
     let sections: Vec<PageSection> = Section::ALL
         .iter()
         .map(|section| {
-            let content = analysis.section(section, options)?;
+            let content = analysis.section(section, options);
             let (name, help) = (section.name, section.help);
             Ok(PageSection { name, help, tables: content.tables, charts: content.charts })
         })
         .collect::<Result<_>>()?;
-    let text = full(&findings, &analysis.report_tables(options)?, STYLE);
+    let text = full(&findings, &analysis.report_tables(options), STYLE);
     let shown = Page {
         findings: &findings,
         advised: analysis.advised(),

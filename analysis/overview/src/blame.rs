@@ -1,0 +1,492 @@
+//! The cause of a failed command: from its exit status down to the process that failed first, and who
+//! ended it.
+
+use std::ops::RangeInclusive;
+
+use proctrace_findings::{EndStep, FatalSignal, LastFailed};
+use proctrace_trace::Quantity;
+use proctrace_wire::escape::to_text;
+use proctrace_wire::{Family, Outcome, signal_name};
+
+use crate::kernels::own_doing;
+use proctrace_classify::fast::FastMap;
+use proctrace_classify::names::{base, errno};
+use proctrace_recording::Recording;
+use proctrace_recording::process::Process;
+use proctrace_recording::waits::{SentSignal, Waker};
+
+/// Signals whose default action is a core dump: the program made an error, or aborted (signal(7)).
+/// SIGQUIT is not included, as it comes from a terminal.
+pub(super) const FAULTS: [i32; 9] = [4, 5, 6, 7, 8, 11, 24, 25, 31];
+/// A shell exits with this plus the signal's number if a signal ended the command it waited for.
+const SHELL_SIGNAL: i32 = 128;
+/// Statuses with which programs fail whatever has failed.
+const COMMON_STATUSES: [i32; 2] = [1, 2];
+/// Programs that give up with a status of their own after the first failure, when the others have ended.
+const MAKES: [&str; 3] = ["make", "gmake", "ninja"];
+/// xargs(1): a command failed, also by a signal, or could not be run; it may have started others after that.
+const XARGS_FAILED: RangeInclusive<i32> = 123..=127;
+/// Maximum time between two failures: a process that fails because a child did does not do much in between.
+const AT_ONCE_NS: u64 = 100_000_000;
+/// `SI_KERNEL` of sigaction(2).
+const BY_KERNEL: i32 = 0x80;
+const SIGALRM: u16 = 14;
+const SIGKILL: i32 = 9;
+const OOM_KILLER: &str = "the out-of-memory killer";
+
+/// The chain of failures, the first cause first and the command last; empty if the command succeeded
+/// or was not recorded.
+pub fn cause(recording: &Recording) -> Vec<EndStep> {
+    if recording.header.command.is_empty() {
+        return Vec::new();
+    }
+    let Some(outcome) = recording.processes.first().and_then(outcome) else { return Vec::new() };
+    if outcome == Outcome::Code(0) {
+        return Vec::new();
+    }
+    let failed = Failed::of(recording);
+    let mut chain = vec![(0, true)];
+    while let Some((at, is_certain)) = chain.last_mut() {
+        let Some((next, because)) = failed.responsible_for(recording, *at) else { break };
+        // A child ends before its parent, so there is no circle; but times may be damaged.
+        *is_certain = because;
+        if chain.iter().any(|(at, _)| *at == next) {
+            break;
+        }
+        chain.push((next, true));
+    }
+    let mut steps: Vec<EndStep> =
+        chain.iter().rev().map(|(at, is_certain)| step(recording, *at, *is_certain)).collect();
+    if let (Some(first), Some((at, _))) = (steps.first_mut(), chain.last())
+        && first.sent_by.is_none()
+    {
+        first.last_failed = last_failed(recording, *at);
+    }
+    steps
+}
+
+/// The last failed look-up of a process, if it ended at once.
+fn last_failed(recording: &Recording, at: usize) -> Option<LastFailed> {
+    let ended_ns = recording.processes[at].ended_ns()?;
+    // What has no times cannot be shortly before.
+    if !recording.knows.all(&[Quantity::Times]) {
+        return None;
+    }
+    let miss = recording.last_misses.of(at);
+    let exec = recording.last_execs.get(&at);
+    let exec_ns = exec.map_or(0, |exec| exec.time_ns);
+    let (time_ns, call, path, errno_number) = match (miss, exec) {
+        (Some(miss), _) if miss.time_ns > exec_ns => {
+            let missed = recording.missed_paths.paths.get(miss.path as usize)?;
+            let family = Family::ALL.get(usize::from(missed.family))?;
+            (miss.time_ns, family.name(), &missed.path, missed.errno)
+        }
+        (_, Some(exec)) => (exec.time_ns, Family::Exec.name(), &exec.path, exec.errno),
+        (_, None) => return None,
+    };
+    if was_found(recording, at, (time_ns, path)) {
+        return None;
+    }
+    let before_ns = ended_ns.checked_sub(time_ns).filter(|before_ns| *before_ns <= AT_ONCE_NS)?;
+    let error = errno(errno_number);
+    Some(LastFailed { call, path: to_text(path).into_owned(), error, before_ns })
+}
+
+/// True if the search went on in another directory and found the program: a child was started after it, and ran one of
+/// this name.
+fn was_found(recording: &Recording, at: usize, (time_ns, path): (u64, &[u8])) -> bool {
+    let name = to_text(base(path));
+    let after = recording.processes.partition_point(|process| process.born_ns < time_ns);
+    let children = recording.processes[after..].iter().filter(|child| child.parent() == Some(at));
+    children.into_iter().any(|child| {
+        let called = recording.line_of(child).split(' ').next();
+        child.execs > 0 && (called == Some(&*name) || recording.program_of(child).name == *name)
+    })
+}
+
+/// Every process that a signal ended, in order of time, with the sender.
+pub fn fatal_signals(recording: &Recording) -> Vec<FatalSignal> {
+    let mut found: Vec<(u64, FatalSignal)> = Vec::new();
+    let last_sent = last_sent(recording);
+    for (at, process) in recording.processes.iter().enumerate() {
+        let (Some(Outcome::Signal(signal)), Some(ended_ns)) =
+            (outcome(process), process.ended_ns())
+        else {
+            continue;
+        };
+        found.push((
+            ended_ns,
+            FatalSignal {
+                time_ns: recording.since_start_ns(ended_ns),
+                pid: process.pid,
+                program: recording.program_of(process).name.clone(),
+                signal: signal_name(signal).into_owned(),
+                sent_by: sender_among(recording, at, signal, |process| {
+                    last_sent.get(&(process, signal)).copied()
+                }),
+            },
+        ));
+    }
+    found.sort_by_key(|(ended_ns, _)| *ended_ns);
+    found.into_iter().map(|(_, signal)| signal).collect()
+}
+
+fn outcome(process: &Process) -> Option<Outcome> {
+    process.ended_ns().and(process.status()).map(Outcome::of_status)
+}
+
+fn step(recording: &Recording, at: usize, is_certain: bool) -> EndStep {
+    let process = &recording.processes[at];
+    let outcome = outcome(process).unwrap_or(Outcome::Code(0));
+    let signal = match outcome {
+        Outcome::Signal(signal) => Some(signal),
+        // A handler of the signal may have ended the program with this status.
+        Outcome::Code(code) => (code > SHELL_SIGNAL).then(|| code - SHELL_SIGNAL),
+    };
+    EndStep {
+        time_ns: recording.since_start_ns(process.ended_ns().unwrap_or(0)),
+        pid: process.pid,
+        program: recording.program_of(process).name.clone(),
+        how: outcome.name().into_owned(),
+        is_certain,
+        sent_by: signal.and_then(|signal| sender_of(recording, at, signal)),
+        last_failed: None,
+    }
+}
+
+/// Failed processes by the process that waited for them.
+struct Failed {
+    /// Children of each reaper, in order of their ends.
+    children: Vec<(usize, u64, usize)>,
+}
+
+impl Failed {
+    fn of(recording: &Recording) -> Self {
+        let mut children = Vec::new();
+        for (at, process) in recording.processes.iter().enumerate() {
+            let failed = outcome(process).is_some_and(|outcome| outcome != Outcome::Code(0));
+            if let (true, Some(parent), Some(ended_ns)) =
+                (failed, process.parent(), process.ended_ns())
+            {
+                children.push((parent, ended_ns, at));
+            }
+        }
+        children.sort_unstable();
+        Self { children }
+    }
+
+    /// The child whose failure made a process fail, and whether that is certain.
+    ///
+    /// That cannot be recorded, only be concluded. A process that started nothing after a failure, and then ended at
+    /// once with the same status, passed it on (`sh -e`, wrappers, 128 + n for a signal). make(1) and xargs(1) tell by
+    /// statuses of their own that a command failed. Anything else is likely at best: a status of 1 is what everything
+    /// fails with, and a script may ignore failures for a long time before it fails itself.
+    fn responsible_for(&self, recording: &Recording, at: usize) -> Option<(usize, bool)> {
+        let process = &recording.processes[at];
+        let begin = self.children.partition_point(|(parent, ..)| *parent < at);
+        let end = self.children.partition_point(|(parent, ..)| *parent <= at);
+        let ended_ns = process.ended_ns()?;
+        let before =
+            || self.children[begin..end].iter().filter(|(_, child_ns, _)| *child_ns <= ended_ns);
+        let code = match outcome(process)? {
+            Outcome::Code(code) => code,
+            // bash and make end by the signal that has ended their child, and send it to themselves.
+            ended @ Outcome::Signal(signal) => {
+                let is_own = last_to(recording, at, signal)
+                    .is_some_and(|sent| is_from(recording, sent, at) && sent.code <= 0);
+                let mut same =
+                    before().filter(|(.., at)| outcome(&recording.processes[*at]) == Some(ended));
+                return same.next_back().filter(|_| is_own).map(|(.., child)| (*child, true));
+            }
+        };
+        let program = &*recording.program_of(process).name;
+        if program == "xargs" && XARGS_FAILED.contains(&code) {
+            return before().next().map(|(_, _, child)| (*child, true));
+        }
+        let births = recording.processes.iter().filter(|child| child.parent() == Some(at));
+        let last_born_ns = births.map(|child| child.born_ns).max()?;
+        // Nothing was started after these failures.
+        let last = || before().filter(|(_, child_ns, _)| *child_ns >= last_born_ns);
+        if MAKES.contains(&program) {
+            return last().next().map(|(_, _, child)| (*child, true));
+        }
+        let is_passed_on = |child: usize| match outcome(&recording.processes[child]) {
+            Some(Outcome::Code(childs)) => childs == code,
+            Some(Outcome::Signal(signal)) => SHELL_SIGNAL + signal == code,
+            None => false,
+        };
+        if let Some((_, child_ns, child)) = last().rfind(|(.., child)| is_passed_on(*child)) {
+            return Some((*child, ended_ns - child_ns <= AT_ONCE_NS));
+        }
+        let likely = |child: Option<&(usize, u64, usize)>| child.map(|(.., child)| (*child, false));
+        // A script may have tidied up before it passed on a status that tells something.
+        if !COMMON_STATUSES.contains(&code)
+            && let Some(child) = likely(before().rfind(|(.., child)| is_passed_on(*child)))
+        {
+            return Some(child);
+        }
+        let is_fault = |child: usize| {
+            let outcome = outcome(&recording.processes[child]);
+            matches!(outcome, Some(Outcome::Signal(signal)) if FAULTS.contains(&signal))
+        };
+        likely(last().next()).or_else(|| likely(before().rfind(|(.., child)| is_fault(*child))))
+    }
+}
+
+/// Sender of the last signal of this number to a process; `None` if it is not known.
+pub fn sender_of(recording: &Recording, at: usize, signal: i32) -> Option<String> {
+    sender_among(recording, at, signal, |_| last_to(recording, at, signal))
+}
+
+/// The last signal of this number to a process.
+fn last_to(recording: &Recording, at: usize, signal: i32) -> Option<&SentSignal> {
+    let sent_to =
+        |sent: &&SentSignal| sent.process as usize == at && i32::from(sent.signal) == signal;
+    recording.signals.iter().rev().find(sent_to)
+}
+
+/// True if a process sent a signal.
+fn is_from(recording: &Recording, sent: &SentSignal, process: usize) -> bool {
+    let Waker::Task(task) = sent.sender else { return false };
+    recording.tasks.get(task as usize).is_some_and(|task| task.process() == process)
+}
+
+/// The same, with a way to find that signal.
+fn sender_among<'a>(
+    recording: &'a Recording,
+    at: usize,
+    signal: i32,
+    last_sent: impl FnOnce(u32) -> Option<&'a SentSignal>,
+) -> Option<String> {
+    let process = u32::try_from(at).ok()?;
+    if signal == SIGKILL && recording.oom_killed.contains(&process) {
+        return Some(OOM_KILLER.to_owned());
+    }
+    last_sent(process).map(|sent| sender(recording, sent))
+}
+
+/// The reason the kernel sent a signal on its own account, in whosever context that was, where the signal
+/// tells.
+fn cause_in_kernel(sent: &SentSignal) -> Option<&'static str> {
+    const HANGUP: u16 = 1;
+    const KEYS: [u16; 3] = [2, 3, 20];
+    const ERRORS: [u16; 5] = [4, 5, 7, 8, 11];
+    match (sent.signal, sent.code) {
+        // n_tty.c sends these when it reads the character, often in a kernel thread.
+        (signal, BY_KERNEL) if KEYS.contains(&signal) => Some("the terminal"),
+        (HANGUP, BY_KERNEL) => Some("the kernel, as its terminal or session has ended"),
+        // A code above 0 is of the kernel's: sigaction(2).
+        (signal, 1..) if ERRORS.contains(&signal) => Some("an error of its own"),
+        _ => None,
+    }
+}
+
+/// The last signal of each number to each process: there may be as many as processes that a signal ended, so
+/// that a search for each would take the square of their number.
+fn last_sent(recording: &Recording) -> FastMap<(u32, i32), &SentSignal> {
+    let signals = recording.signals.iter();
+    signals.map(|sent| ((sent.process, i32::from(sent.signal)), sent)).collect()
+}
+
+/// Sender of a signal, in words.
+pub fn sender(recording: &Recording, sent: &SentSignal) -> String {
+    if i32::from(sent.signal) == SIGKILL && recording.oom_killed.contains(&sent.process) {
+        return OOM_KILLER.to_owned();
+    }
+    if let Some(cause) = cause_in_kernel(sent) {
+        return cause.to_owned();
+    }
+    if let Some(cause) = own_doing(recording, sent) {
+        return cause;
+    }
+    match sent.sender {
+        Waker::Task(task) => {
+            let Some(process) = recording.tasks.get(task as usize).map(|task| task.process())
+            else {
+                return "unknown".to_owned();
+            };
+            if process == sent.process as usize {
+                return "itself".to_owned();
+            }
+            let process = &recording.processes[process];
+            format!("{} (pid {})", recording.program_of(process).name, process.pid)
+        }
+        Waker::Interrupt if sent.signal == SIGALRM => "a timer".to_owned(),
+        Waker::Interrupt => "the kernel".to_owned(),
+        Waker::Outside(pid) if sent.sender_name.is_empty() => {
+            format!("pid {pid}, which is not of the recording")
+        }
+        Waker::Outside(_) if sent.code == BY_KERNEL => {
+            format!("the kernel, because of {}", sent.sender_name)
+        }
+        Waker::Outside(pid) => {
+            format!("{} (pid {pid}), which is not of the recording", sent.sender_name)
+        }
+        Waker::None | Waker::Unknown => "unknown".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proctrace_scenes::{MS, S, Scene, pid_of};
+
+    fn chain(scene: &mut Scene, end_ns: u64) -> Vec<(String, String, Option<String>)> {
+        let recording = scene.load(Some((end_ns, 0, 0)));
+        let steps = cause(&recording).into_iter();
+        steps.map(|step| (step.program, step.how, step.sent_by)).collect()
+    }
+
+    fn step(program: &str, how: &str, by: Option<&str>) -> (String, String, Option<String>) {
+        (program.to_owned(), how.to_owned(), by.map(str::to_owned))
+    }
+
+    fn code(code: u32) -> impl Fn(&mut proctrace_wire::layout::Exit) {
+        move |exit| exit.status = code << 8
+    }
+
+    #[test]
+    fn make_gives_up_because_of_the_first_failure_after_which_it_started_nothing() {
+        let mut scene = Scene::new(2, S);
+        scene.exec(0, 1, "/bin/make", (0, 0));
+        // One that fails early and is ignored, then gcc with cc1, which is killed; another job fails
+        // while make waits for it.
+        scene.fork(MS, 1, 2).exec(2 * MS, 2, "/bin/test", (0, 0));
+        scene.exit_with(3 * MS, 2, (0, 0), code(1));
+        scene.fork(10 * MS, 1, 3).exec(11 * MS, 3, "/bin/gcc", (0, 0));
+        scene.fork(12 * MS, 3, 4).exec(13 * MS, 4, "/lib/cc1", (0, 0));
+        scene.fork(14 * MS, 1, 5).exec(15 * MS, 5, "/bin/ld", (0, 0));
+        scene.exit_with(20 * MS, 4, (0, 0), |exit| {
+            exit.status = 9;
+            exit.bits |= proctrace_wire::layout::EXIT_OOM;
+        });
+        scene.exit_with(21 * MS, 3, (0, 0), code(4)).exit_with(30 * MS, 5, (0, 0), code(1));
+        scene.exit_with(31 * MS, 1, (0, 0), code(2));
+        assert_eq!(
+            chain(&mut scene, 31 * MS),
+            [
+                step("cc1", "SIGKILL", Some("the out-of-memory killer")),
+                step("gcc", "exit 4", None),
+                step("make", "exit 2", None),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_shell_passes_on_the_last_status() {
+        let mut scene = Scene::new(2, S);
+        scene.exec(0, 1, "/bin/sh", (0, 0));
+        scene.fork(MS, 1, 2).exec(2 * MS, 2, "/bin/a", (0, 0));
+        scene.exit_with(3 * MS, 2, (0, 0), code(143));
+        scene.fork(4 * MS, 1, 3).exec(5 * MS, 3, "/bin/b", (0, 0)).signal(8 * MS, 3, 15, (1, "sh"));
+        scene.exit_with(9 * MS, 3, (0, 0), |exit| exit.status = 15);
+        scene.exit_with(10 * MS, 1, (0, 0), code(143));
+        let by = format!("sh (pid {})", pid_of(1));
+        assert_eq!(
+            chain(&mut scene, 10 * MS),
+            [step("b", "SIGTERM", Some(&by)), step("sh", "exit 143", None)]
+        );
+    }
+
+    /// A program whose children exit with these statuses one after the other, 10 ms each, and that itself exits
+    /// so long after the last one; the statuses of the chain, and whether each follows from the one before.
+    fn after(program: &str, children: &[u32], later_ms: u64, status: u32) -> Vec<(String, bool)> {
+        let mut scene = Scene::new(2, S);
+        scene.exec(0, 1, program, (0, 0));
+        let mut now_ns = MS;
+        for (child, task) in children.iter().zip(2..) {
+            scene.fork(now_ns, 1, task).exec(now_ns + MS, task, "/bin/child", (0, 0));
+            scene.exit_with(now_ns + 9 * MS, task, (0, 0), |exit| exit.status = *child);
+            now_ns += 10 * MS;
+        }
+        let end_ns = now_ns + later_ms * MS;
+        let recording = scene
+            .exit_with(end_ns, 1, (0, 0), |exit| exit.status = status)
+            .load(Some((end_ns, 0, 0)));
+        cause(&recording).into_iter().map(|step| (step.how, step.is_certain)).collect()
+    }
+
+    fn steps(steps: &[(&str, bool)]) -> Vec<(String, bool)> {
+        steps.iter().map(|(how, is_certain)| ((*how).to_owned(), *is_certain)).collect()
+    }
+
+    #[test]
+    fn a_common_status_is_passed_on_only_if_nothing_was_started_after_the_failure() {
+        let sh = |children: &[u32], later_ms, status: u32| {
+            after("/bin/sh", children, later_ms, status << 8)
+        };
+        assert_eq!(sh(&[256], 1, 1), steps(&[("exit 1", true), ("exit 1", true)]));
+        assert_eq!(sh(&[256, 0], 1, 1), steps(&[("exit 1", true)]));
+        // It may have ignored the failure, and failed itself much later.
+        assert_eq!(sh(&[256], 500, 1), steps(&[("exit 1", true), ("exit 1", false)]));
+        assert_eq!(sh(&[512], 1, 1), steps(&[("exit 2", true), ("exit 1", false)]));
+        // 124 is that of timeout(1); a script tidies up before it passes it on.
+        assert_eq!(sh(&[124 << 8, 0], 1, 124), steps(&[("exit 124", true), ("exit 124", false)]));
+    }
+
+    #[test]
+    fn a_crash_that_nothing_else_explains_is_likely_the_cause() {
+        let found = after("/bin/job.py", &[256, 11, 0], 1, 256);
+        assert_eq!(found, steps(&[("SIGSEGV", true), ("exit 1", false)]));
+    }
+
+    #[test]
+    fn xargs_tells_that_a_command_failed_though_it_went_on() {
+        let found = after("/usr/bin/xargs", &[0, 256, 0], 1, 123 << 8);
+        assert_eq!(found, steps(&[("exit 1", true), ("exit 123", true)]));
+    }
+
+    #[test]
+    fn a_shell_ends_by_the_signal_that_ended_its_child() {
+        let mut scene = Scene::new(2, S);
+        scene.exec(0, 1, "/bin/bash", (0, 0)).fork(MS, 1, 2).exec(2 * MS, 2, "/bin/job", (0, 0));
+        scene.signal_by_kernel(5 * MS, 2, 2, (0, "kworker/u8:2"));
+        scene.exit_with(6 * MS, 2, (0, 0), |exit| exit.status = 2);
+        scene.signal(7 * MS, 1, 2, (1, "bash"));
+        scene.exit_with(8 * MS, 1, (0, 0), |exit| exit.status = 2);
+        assert_eq!(
+            chain(&mut scene, 8 * MS),
+            [step("job", "SIGINT", Some("the terminal")), step("bash", "SIGINT", Some("itself"))]
+        );
+    }
+
+    #[test]
+    fn a_signal_from_outside_is_the_cause_whatever_the_children_did() {
+        let mut scene = Scene::new(2, S);
+        scene.exec(0, 1, "/bin/job", (0, 0));
+        scene.fork(MS, 1, 2).exit_with(3 * MS, 2, (0, 0), code(1));
+        scene.signal(4 * MS, 1, 9, (0, "condor_starter"));
+        scene.exit_with(5 * MS, 1, (0, 0), |exit| exit.status = 9);
+        let by = "condor_starter (pid 1), which is not of the recording";
+        assert_eq!(chain(&mut scene, 5 * MS), [step("job", "SIGKILL", Some(by))]);
+    }
+
+    #[test]
+    fn a_fatal_signal_is_from_the_last_sender_of_this_signal_to_this_process() {
+        let mut scene = Scene::new(2, S);
+        scene.exec(0, 1, "/bin/sh", (0, 0)).fork(MS, 1, 2).fork(MS, 1, 3);
+        // Blocked or handled at first; then one of another number, and one to another process.
+        scene.signal(2 * MS, 2, 15, (1, "sh")).signal(4 * MS, 2, 15, (3, "sh"));
+        scene.signal(5 * MS, 2, 1, (1, "sh")).signal(5 * MS, 3, 15, (1, "sh"));
+        for task in [2, 3] {
+            scene.exit_with(6 * MS, task, (0, 0), |exit| exit.status = 15);
+        }
+        scene.exit(7 * MS, 1, (0, 0));
+        let killed = fatal_signals(&scene.load(Some((7 * MS, 0, 0))));
+        let senders: Vec<_> = killed.iter().map(|killed| killed.sent_by.clone()).collect();
+        assert_eq!(senders, [3, 1].map(|by| Some(format!("sh (pid {})", pid_of(by)))));
+    }
+
+    #[test]
+    fn success_has_no_cause() {
+        let mut scene = Scene::new(2, S);
+        scene.exec(0, 1, "/bin/sh", (0, 0)).fork(MS, 1, 2);
+        scene.exit_with(3 * MS, 2, (0, 0), |exit| exit.status = 9);
+        scene.exit(4 * MS, 1, (0, 0));
+        let recording = scene.load(Some((4 * MS, 0, 0)));
+        assert!(cause(&recording).is_empty());
+        let killed = fatal_signals(&recording);
+        assert_eq!(killed.len(), 1);
+        assert_eq!((&*killed[0].signal, &killed[0].sent_by), ("SIGKILL", &None));
+    }
+}

@@ -1,0 +1,28 @@
+//! A recording at a glance: the summary, the sums behind all tables of programs, the critical path, what could not be
+//! seen, and what else several views share.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![expect(missing_docs, reason = "fields are named after what they hold, with their unit")]
+
+pub mod blame;
+pub mod blind_spots;
+pub mod details;
+pub mod ends;
+pub mod events;
+pub mod figures;
+pub mod kernels;
+pub mod lives;
+pub mod lookups;
+pub mod memory;
+pub mod nearest;
+pub mod options;
+pub mod passes;
+pub mod path;
+pub mod path_findings;
+pub mod phases;
+pub mod processes;
+pub mod programs;
+pub mod rule_uses;
+pub mod stacks;
+pub mod summary;
+pub mod sums;

@@ -1,0 +1,131 @@
+//! The end of a task, and what is kept of its exit record.
+
+use proctrace_wire::layout::EXIT_RELEASED;
+
+use crate::split::Ticks;
+
+/// The end of a task.
+#[derive(Debug, Clone, Copy)]
+pub struct End {
+    /// Time of the end.
+    pub time_ns: u64,
+    /// The rest of the exit record.
+    pub record: Exit,
+}
+
+/// A byte count that the kernel keeps in multiples of `UNIT`, stored in two bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Units<const UNIT: u64>(u16);
+
+impl<const UNIT: u64> TryFrom<u64> for Units<UNIT> {
+    type Error = ();
+
+    fn try_from(bytes: u64) -> Result<Self, ()> {
+        let units = u16::try_from(bytes / UNIT).map_err(|_| ())?;
+        bytes.is_multiple_of(UNIT).then_some(Self(units)).ok_or(())
+    }
+}
+
+impl<const UNIT: u64> From<Units<UNIT>> for u64 {
+    #[inline]
+    fn from(units: Units<UNIT>) -> Self {
+        Self::from(units.0) * UNIT
+    }
+}
+
+macro_rules! kept_of_exit {
+    ($($(#[$doc:meta])+ $field:ident: $type:ty as $tiny:ty,)+) => {
+        /// The counters of a task's exit record.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Exit {
+            /// CPU time that the kernel may have left out when the process was waited for: the last
+            /// time slice of a task that was released before it had left its CPU.
+            pub(crate) tail_ns: u64,
+            $($(#[$doc])+ pub $field: $type,)+
+        }
+
+        /// A compact form that suffices for most tasks: there may be millions of them.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct TinyExit {
+            tail_ns: u32,
+            $($field: $tiny,)+
+        }
+
+        impl Exit {
+            /// `None` if a value does not fit.
+            pub(crate) fn tiny(&self) -> Option<TinyExit> {
+                Some(TinyExit {
+                    tail_ns: self.tail_ns.try_into().ok()?,
+                    $($field: self.$field.try_into().ok()?,)+
+                })
+            }
+        }
+
+        impl From<&TinyExit> for Exit {
+            #[inline]
+            fn from(tiny: &TinyExit) -> Self {
+                Self { tail_ns: tiny.tail_ns.into(), $($field: tiny.$field.into(),)+ }
+            }
+        }
+
+        impl From<&proctrace_wire::layout::Exit> for Exit {
+            fn from(record: &proctrace_wire::layout::Exit) -> Self {
+                let released = record.bits & EXIT_RELEASED != 0;
+                let tail_ns = record.run_ns.saturating_sub(record.run_at_exit_ns);
+                Self {
+                    tail_ns: if released { tail_ns } else { 0 },
+                    $($field: record.$field,)+
+                }
+            }
+        }
+    };
+}
+
+impl TinyExit {
+    /// CPU time and ticks only.
+    #[inline]
+    pub fn cpu(&self) -> (u64, Ticks) {
+        let (user_ns, system_ns) = (self.utime_ns.into(), self.stime_ns.into());
+        (self.run_ns.into(), Ticks { user_ns, system_ns })
+    }
+
+    #[inline]
+    pub(crate) fn tail_ns(&self) -> u64 {
+        self.tail_ns.into()
+    }
+}
+
+kept_of_exit! {
+    /// Successful opens.
+    opens: u32 as u16,
+    /// Failed look-ups, counted independently of their records.
+    lookups_failed: u32 as u16,
+    /// Failed execs, counted independently of their records.
+    execs_failed: u32 as u8,
+    /// Migrations to another CPU; 0 in traces before wire version 3.
+    migrations: u32 as u8,
+    /// CPU time, exact.
+    run_ns: u64 as u32,
+    /// User time, sampled by ticks.
+    utime_ns: u64 as u32,
+    /// System time, sampled by ticks.
+    stime_ns: u64 as u32,
+    /// Voluntary context switches.
+    nvcsw: u64 as u8,
+    /// Involuntary context switches.
+    nivcsw: u64 as u8,
+    /// Minor faults.
+    minflt: u64 as u16,
+    /// Major faults.
+    majflt: u64 as u8,
+    /// Bytes read by system calls.
+    rchar: u64 as u32,
+    /// Bytes written by system calls.
+    wchar: u64 as u32,
+    /// Bytes read from storage.
+    read_bytes: u64 as Units<512>,
+    /// Bytes written to storage.
+    write_bytes: u64 as Units<4096>,
+    /// Time spent runnable without a CPU.
+    run_delay_ns: u64 as u32,
+}

@@ -1,0 +1,136 @@
+//! The last failed look-up of each process: a hint why it failed.
+
+use crate::misses::OTHERS;
+use proctrace_classify::fast::FastMap;
+use proctrace_classify::names::base;
+
+/// A failed look-up of a process, after which it has made no other that tells something.
+#[derive(Debug, Clone, Copy)]
+pub struct LastMiss {
+    /// CLOCK_BOOTTIME.
+    pub time_ns: u64,
+    /// Its number among the missed paths.
+    pub path: u32,
+}
+
+/// A failed exec.
+#[derive(Debug, Clone)]
+pub struct LastExec {
+    /// CLOCK_BOOTTIME.
+    pub time_ns: u64,
+    pub path: Box<[u8]>,
+    pub errno: u16,
+    /// True if it is known to have been a try of several.
+    is_of_search: bool,
+}
+
+impl LastExec {
+    /// A failed exec, and how many failed ones it shows to have been tries along a list of directories: it, and the
+    /// one before it if it is the second.
+    pub fn next(before: Option<&Self>, (time_ns, path, errno): (u64, &[u8], u16)) -> (Self, u64) {
+        let before = before.filter(|before| before.is_same_elsewhere(path));
+        let searched = before.map_or(0, |before| if before.is_of_search { 1 } else { 2 });
+        (Self { time_ns, path: path.into(), errno, is_of_search: searched > 0 }, searched)
+    }
+
+    /// Ends the search by an exec that succeeds; returns how many failed ones that shows to have been tries.
+    pub fn succeeds(&mut self, path: &[u8]) -> u64 {
+        let is_first = !self.is_of_search && self.is_same_elsewhere(path);
+        self.is_of_search |= is_first;
+        u64::from(is_first)
+    }
+
+    /// True if a path is that of the same name in another directory.
+    fn is_same_elsewhere(&self, path: &[u8]) -> bool {
+        base(&self.path) == base(path) && *self.path != *path
+    }
+}
+
+/// The last failed look-ups of all processes.
+#[derive(Debug, Default)]
+pub struct LastMisses {
+    /// Last failed look-ups by process; shorter than the processes where the last ones have none.
+    misses: Vec<LastMiss>,
+}
+
+impl LastMisses {
+    pub fn note(&mut self, process: usize, time_ns: u64, path: u32) {
+        if self.misses.len() <= process {
+            self.misses.resize(process + 1, LastMiss { time_ns: 0, path: OTHERS });
+        }
+        self.misses[process] = LastMiss { time_ns, path };
+    }
+
+    pub fn of(&self, process: usize) -> Option<LastMiss> {
+        self.misses.get(process).copied().filter(|miss| miss.path != OTHERS)
+    }
+}
+
+/// The last failed exec of each process that has one.
+pub type LastExecs = FastMap<usize, LastExec>;
+
+/// True if a failed look-up may be why a program gives up. Every program that starts, or prints a message, looks for
+/// files that are seldom there: ld.so(8), catalogs of translations (gettext(3)), modules of character sets. make(1) asks
+/// for sources of RCS and SCCS before it says that it has no rule.
+pub(crate) fn is_telling(path: &[u8]) -> bool {
+    let has = |part: &[u8]| path.windows(part.len()).any(|window| window == part);
+    !path.starts_with(b"/etc/ld.so.")
+        && !has(b"/glibc-hwcaps/")
+        && !has(b"/locale/")
+        && !has(b"/locale-langpack/")
+        && !has(b"/gconv/")
+        && !path.ends_with(b".mo")
+        && !is_of_old_versions(path)
+}
+
+/// True if it is where RCS or SCCS keep versions: `RCS/x,v`, `SCCS/s.x`, `s.x`.
+fn is_of_old_versions(path: &[u8]) -> bool {
+    let mut parts = path.rsplit(|byte| *byte == b'/');
+    let name = parts.next().unwrap_or_default();
+    let of = |part: &[u8]| part == b"RCS" || part == b"SCCS";
+    of(name) || parts.next().is_some_and(of) || name.ends_with(b",v") || name.starts_with(b"s.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_every_program_looks_for_tells_nothing() {
+        for path in [
+            &b"/etc/ld.so.preload"[..],
+            b"/usr/share/locale/C.UTF-8/LC_MESSAGES/libc.mo",
+            b"/usr/lib/locale/C.UTF-8/LC_IDENTIFICATION",
+            b"/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3/libc.so.6",
+            b"src/SCCS",
+            b"src/RCS/main.c,v",
+            b"src/s.main.c",
+        ] {
+            assert!(!is_telling(path), "{}", String::from_utf8_lossy(path));
+        }
+        assert!(is_telling(b"/etc/slowtool.conf") && is_telling(b"ld.so.conf.d/x"));
+    }
+
+    #[test]
+    fn tries_of_one_name_in_several_directories_are_a_search() {
+        let try_ = |before: Option<&LastExec>, path: &[u8]| LastExec::next(before, (1, path, 2));
+        let (first, none) = try_(None, b"/a/ls");
+        let (second, both) = try_(Some(&first), b"/b/ls");
+        let (mut third, one) = try_(Some(&second), b"/c/ls");
+        assert_eq!((none, both, one, third.succeeds(b"/d/ls")), (0, 2, 1, 0));
+        // The same path again, or another program, is none.
+        assert_eq!((try_(Some(&third), b"/c/ls").1, try_(Some(&third), b"/c/cat").1), (0, 0));
+        let (mut alone, none) = try_(None, b"/a/ls");
+        assert_eq!((none, alone.succeeds(b"/a/ls"), alone.succeeds(b"/d/ls")), (0, 0, 1));
+        assert_eq!(alone.succeeds(b"/d/ls"), 0);
+    }
+
+    #[test]
+    fn the_last_one_counts() {
+        let mut last = LastMisses::default();
+        last.note(2, 10, 0);
+        last.note(2, 20, 5);
+        assert_eq!(last.of(2).map(|miss| (miss.time_ns, miss.path)), Some((20, 5)));
+        assert!(last.of(0).is_none() && last.of(7).is_none());
+    }
+}

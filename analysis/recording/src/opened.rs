@@ -1,0 +1,60 @@
+//! Files that were opened: by whom, how often, and for what.
+
+/// `O_ACCMODE` and its values in open(2), and `O_CREAT` and `O_TRUNC`; the same on x86-64 and arm64.
+const ACCESS_MODE: u32 = 3;
+const WRITE_ONLY: u32 = 1;
+const READ_WRITE: u32 = 2;
+
+/// Access modes of the opens of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Modes {
+    pub read: bool,
+    pub write: bool,
+}
+
+impl Modes {
+    /// Access mode from the flags of an open.
+    pub(crate) fn of_flags(flags: u32) -> Self {
+        let mode = flags & ACCESS_MODE;
+        Self { read: mode != WRITE_ONLY, write: matches!(mode, WRITE_ONLY | READ_WRITE) }
+    }
+
+    pub fn and(self, other: Self) -> Self {
+        Self { read: self.read || other.read, write: self.write || other.write }
+    }
+}
+
+/// A process's opens of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileUse {
+    /// Its position in [`OpenedFiles::paths`].
+    pub file: u32,
+    /// Its position in the processes of the recording.
+    pub process: u32,
+    pub opens: u32,
+    pub modes: Modes,
+    /// Time of the first of these opens; `last_ns` is that of the last.
+    pub first_ns: u64,
+    pub last_ns: u64,
+}
+
+/// All opened files.
+#[derive(Debug, Default)]
+pub struct OpenedFiles {
+    pub paths: Vec<Vec<u8>>,
+    /// Uses by file, then by process.
+    pub uses: Vec<FileUse>,
+    /// Opens, including those of files that are not told apart.
+    pub opens: u64,
+    /// Opens of files whose path is not known, or beyond the number of files that are told apart.
+    pub others: u64,
+}
+
+impl OpenedFiles {
+    /// The uses of each file, with its path.
+    pub fn by_file(&self) -> impl Iterator<Item = (&[u8], &[FileUse])> {
+        self.uses.chunk_by(|a, b| a.file == b.file).filter_map(|uses| {
+            Some((self.paths.get(uses.first()?.file as usize)?.as_slice(), uses))
+        })
+    }
+}

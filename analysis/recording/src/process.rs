@@ -1,0 +1,514 @@
+//! The elements of a recording: processes, their tasks, and the programs they ran.
+
+use proctrace_lineage::ends_process;
+use proctrace_replay::CpuTime;
+use proctrace_wire::layout::{self, EXIT_AUTOREAP};
+
+use crate::exit::{End, Exit};
+use crate::split::Ticks;
+use crate::stored_usage::StoredUsage;
+use crate::usage::Usage;
+
+/// A program run: from one exec of a process to the next.
+#[derive(Debug, Clone)]
+pub struct ProgramRun {
+    pub time_ns: u64,
+    /// Index of the process.
+    pub process: u32,
+    /// Number of the program.
+    pub program: u32,
+    /// Number of its command line's template.
+    pub template: u32,
+    /// False for the program that was already running when the recording began.
+    pub happened_here: bool,
+    /// CPU time and ticks of the task before it.
+    pub before: Before,
+}
+
+/// CPU time, and its ticks in user and kernel mode, in nanoseconds: nearly always small.
+#[derive(Debug, Clone)]
+pub enum Before {
+    Little([u32; 3]),
+    Much(Box<[u64; 3]>),
+}
+
+impl Before {
+    pub fn new(run_ns: u64, user_ns: u64, system_ns: u64) -> Self {
+        let all = [run_ns, user_ns, system_ns];
+        let little = || {
+            let [run_ns, user_ns, system_ns] = all.map(u32::try_from);
+            Some([run_ns.ok()?, user_ns.ok()?, system_ns.ok()?])
+        };
+        little().map_or_else(|| Self::Much(Box::new(all)), Self::Little)
+    }
+
+    /// The CPU time, and the tick time in user and kernel mode.
+    pub fn all(&self) -> [u64; 3] {
+        match self {
+            Self::Little(all) => all.map(u64::from),
+            Self::Much(all) => **all,
+        }
+    }
+}
+
+/// A memory reading of one process.
+#[derive(Debug, Clone, Copy)]
+pub struct MemoryReading {
+    pub process: usize,
+    pub record: layout::Memory,
+}
+
+/// A thread of control. There are millions of them, so every field is as small as most tasks allow.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// Serial number in the recording.
+    pub serial: u32,
+    /// 0 for none.
+    tid: i32,
+    process: u32,
+    /// Time of its birth.
+    pub born_ns: u64,
+    ended_ns: u64,
+    known: StoredUsage,
+    /// True if its process existed before it.
+    pub is_thread: bool,
+    /// True if it was created by a fork during the recording.
+    pub forked: bool,
+    /// A leader that had exited before it was followed: its end will not be recorded.
+    pub zombie: bool,
+}
+
+impl Task {
+    pub fn new(serial: u32, tid: i32, process: usize, born_ns: u64, is_thread: bool) -> Self {
+        Self {
+            serial,
+            tid,
+            process: u32::try_from(process).unwrap_or(u32::MAX),
+            born_ns,
+            ended_ns: 0,
+            known: StoredUsage::default(),
+            is_thread,
+            forked: false,
+            zombie: false,
+        }
+    }
+
+    /// Its thread id as assigned by the kernel at birth; `None` where no record contains it.
+    pub fn tid(&self) -> Option<i32> {
+        (self.tid != 0).then_some(self.tid)
+    }
+
+    pub(crate) fn set_tid(&mut self, tid: i32) {
+        self.tid = tid;
+    }
+
+    /// Index of its process.
+    #[inline]
+    pub fn process(&self) -> usize {
+        self.process as usize
+    }
+
+    /// Its end; `None` if it was alive at the end.
+    #[inline]
+    pub fn end(&self) -> Option<End> {
+        self.known.exit().map(|record| End { time_ns: self.ended_ns, record })
+    }
+
+    /// Time of its end; `None` if it was alive at the end.
+    #[inline]
+    pub fn ended_ns(&self) -> Option<u64> {
+        self.known.has_exit().then_some(self.ended_ns)
+    }
+
+    /// See [`Exit::tail_ns`]; 0 for a task that was alive at the end.
+    pub(crate) fn tail_ns(&self) -> u64 {
+        self.known.tail_ns()
+    }
+
+    /// The last sample of a task that has not ended.
+    pub fn seen(&self) -> Option<&layout::Sample> {
+        self.known.rare()?.seen.as_ref()
+    }
+
+    /// Usage before it was followed; `None` for a task followed from its birth.
+    pub fn before(&self) -> Option<&Usage> {
+        self.known.rare()?.before.as_ref()
+    }
+
+    pub fn ends(&mut self, time_ns: u64, record: Exit) {
+        self.ended_ns = time_ns;
+        self.known.ends(record);
+    }
+
+    pub(crate) fn is_seen(&mut self, sample: layout::Sample) {
+        self.known.rare_mut().seen = Some(sample);
+    }
+
+    pub(crate) fn has_used_before(&mut self, usage: Usage) {
+        self.known.rare_mut().before = Some(usage);
+    }
+
+    /// CPU time and ticks of [`used`](Self::used), for callers that iterate over millions of tasks.
+    #[inline]
+    pub fn cpu_used(&self) -> (u64, Ticks) {
+        if let Some(cpu) = self.known.tiny_cpu() {
+            return cpu;
+        }
+        let used = self.used();
+        (used.run_ns, used.ticks())
+    }
+
+    /// Usage while it was followed: until its end, or until its last sample.
+    #[inline]
+    pub fn used(&self) -> Usage {
+        let used = match (self.known.exit(), self.seen()) {
+            (Some(record), _) => Usage::from(&record),
+            (None, Some(seen)) => Usage::from(seen),
+            (None, None) => return Usage::default(),
+        };
+        match self.before() {
+            Some(before) => used.since(before),
+            None => used,
+        }
+    }
+}
+
+/// CPU time of a process that is accounted elsewhere.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// CPU time of its tasks before they were followed.
+    pub before_ns: u64,
+    /// CPU time of children it had already waited for before it was followed.
+    pub(crate) waited_before_ns: u64,
+    /// CPU time that the kernel may have left out when the process was waited for: the last time
+    /// slices of tasks that were released before they had left their CPU.
+    pub(crate) tail_ns: u64,
+    /// CPU time of all children it had waited for by its end.
+    pub waited_ns: u64,
+}
+
+/// An optional index in four bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SmallIndex(u32);
+
+impl SmallIndex {
+    const NONE: Self = Self(u32::MAX);
+
+    fn of(index: Option<usize>) -> Self {
+        index.and_then(|index| u32::try_from(index).ok()).map_or(Self::NONE, Self)
+    }
+
+    #[inline]
+    fn number(self) -> Option<u32> {
+        (self != Self::NONE).then_some(self.0)
+    }
+
+    #[inline]
+    fn get(self) -> Option<usize> {
+        self.number().map(|number| number as usize)
+    }
+}
+
+impl From<Option<u32>> for SmallIndex {
+    fn from(number: Option<u32>) -> Self {
+        number.map_or(Self::NONE, Self)
+    }
+}
+
+/// Data of a process that was there before the recording began.
+#[derive(Debug, Clone, Copy)]
+struct Earlier {
+    /// Time of its creation, if known.
+    started_ns: Option<u64>,
+}
+
+/// Data that only few processes have.
+#[derive(Debug, Clone, Default)]
+struct RareOfProcess {
+    waits: Waits,
+    role: Option<u32>,
+    earlier: Option<Earlier>,
+    /// Indices of its tasks except the first two.
+    threads: Vec<u32>,
+}
+
+/// A thread group. There are millions of them, so every field is as small as possible.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Serial number of its first task.
+    pub serial: u32,
+    /// Its pid.
+    pub pid: i32,
+    parent: SmallIndex,
+    reaper: SmallIndex,
+    spawned_by: SmallIndex,
+    spawned_in: SmallIndex,
+    forked_by_thread: SmallIndex,
+    run: SmallIndex,
+    program: u32,
+    /// Successful execs.
+    pub execs: u32,
+    first_task: SmallIndex,
+    second_task: SmallIndex,
+    maxrss_pages: u32,
+    /// Time at which it began to be followed: at its birth, unless it [was there
+    /// before](Self::was_there).
+    pub born_ns: u64,
+    /// `u64::MAX` if a task was alive at the end.
+    ended_ns: u64,
+    /// CPU time of its tasks while they were followed. The total is exact; user and system time are
+    /// estimated from ticks, which are pooled where the process has few of its own (see `split`).
+    pub cpu: CpuTime,
+    rare: Option<Box<RareOfProcess>>,
+    /// The kernel's `exit_code` has no more bits.
+    status: u16,
+    has_status: bool,
+    /// True if its parent ignored SIGCHLD, so that nobody waited for it.
+    pub autoreaped: bool,
+}
+
+impl Process {
+    /// A process that has neither run nor used anything yet.
+    pub fn new(serial: u32, pid: i32, born_ns: u64, parent: Option<usize>, program: usize) -> Self {
+        Self {
+            serial,
+            pid,
+            parent: SmallIndex::of(parent),
+            reaper: SmallIndex::NONE,
+            spawned_by: SmallIndex::NONE,
+            spawned_in: SmallIndex::NONE,
+            forked_by_thread: SmallIndex::NONE,
+            run: SmallIndex::NONE,
+            program: u32::try_from(program).unwrap_or(u32::MAX),
+            execs: 0,
+            first_task: SmallIndex::NONE,
+            second_task: SmallIndex::NONE,
+            maxrss_pages: 0,
+            born_ns,
+            ended_ns: u64::MAX,
+            cpu: CpuTime::default(),
+            rare: None,
+            status: 0,
+            has_status: false,
+            autoreaped: false,
+        }
+    }
+
+    /// Index of its parent process; `None` for the command, or where it is not known.
+    #[inline]
+    pub fn parent(&self) -> Option<usize> {
+        self.parent.get()
+    }
+
+    /// True if nothing in the recording created it: the command itself, or a process that was there before.
+    #[inline]
+    pub fn is_root(&self) -> bool {
+        self.parent().is_none() && self.spawned_by().is_none()
+    }
+
+    /// Index of the process that was its parent when it ended, and which can therefore wait for it:
+    /// its original parent, or one that has adopted it (a subreaper). `None` if that process was
+    /// not recorded.
+    #[inline]
+    pub fn reaper(&self) -> Option<usize> {
+        self.reaper.get()
+    }
+
+    pub(crate) fn set_reaper(&mut self, reaper: Option<usize>) {
+        self.reaper = SmallIndex::of(reaper);
+    }
+
+    /// The program that the forker was running at the time.
+    #[inline]
+    pub fn spawned_by(&self) -> Option<usize> {
+        self.spawned_by.get()
+    }
+
+    pub(crate) fn set_spawned_by(&mut self, program: Option<usize>) {
+        self.spawned_by = SmallIndex::of(program);
+    }
+
+    /// The program run of the forker at the time, as an index into the recording's runs.
+    #[inline]
+    pub fn spawned_in(&self) -> Option<u32> {
+        self.spawned_in.number()
+    }
+
+    pub(crate) fn set_spawned_in(&mut self, run: Option<u32>) {
+        self.spawned_in = run.into();
+    }
+
+    /// Its program run at its end: its own last one, or its forker's if it never called exec.
+    #[inline]
+    pub fn run(&self) -> Option<u32> {
+        self.run.number()
+    }
+
+    pub(crate) fn set_run(&mut self, run: Option<u32>) {
+        self.run = run.into();
+    }
+
+    /// Number of its role, if determined from an argument, its working directory or its name.
+    pub fn role(&self) -> Option<u32> {
+        self.rare.as_deref()?.role
+    }
+
+    pub fn set_role(&mut self, role: Option<u32>) {
+        if role != self.role() {
+            self.rare.get_or_insert_default().role = role;
+        }
+    }
+
+    /// Number of the program it ran last.
+    #[inline]
+    pub fn program(&self) -> usize {
+        self.program as usize
+    }
+
+    pub fn set_program(&mut self, program: u32) {
+        self.program = program;
+    }
+
+    /// Time at which its last task ended; `None` if one was alive at the end.
+    #[inline]
+    pub fn ended_ns(&self) -> Option<u64> {
+        (self.ended_ns != u64::MAX).then_some(self.ended_ns)
+    }
+
+    pub(crate) fn set_ended_ns(&mut self, ended_ns: Option<u64>) {
+        self.ended_ns = ended_ns.unwrap_or(u64::MAX);
+    }
+
+    /// True if it was there before the recording began, and so was not created during it.
+    #[inline]
+    pub fn was_there(&self) -> bool {
+        self.rare.as_deref().is_some_and(|rare| rare.earlier.is_some())
+    }
+
+    /// Called for a process that was there before the recording began, with the time of its birth if known.
+    pub(crate) fn started_earlier(&mut self, started_ns: Option<u64>) {
+        self.rare.get_or_insert_default().earlier = Some(Earlier { started_ns });
+    }
+
+    /// Time of its creation, possibly before the recording began; `None` if that is not known.
+    #[inline]
+    pub fn started_ns(&self) -> Option<u64> {
+        match self.rare.as_deref().and_then(|rare| rare.earlier) {
+            Some(earlier) => earlier.started_ns,
+            None => Some(self.born_ns),
+        }
+    }
+
+    /// Its lifetime from its birth, if it ended and its birth is known.
+    #[inline]
+    pub fn life_ns(&self) -> Option<u64> {
+        Some(self.ended_ns()?.saturating_sub(self.started_ns()?))
+    }
+
+    /// Its wait(2) status, if it ended.
+    pub fn status(&self) -> Option<u32> {
+        self.has_status.then_some(self.status.into())
+    }
+
+    /// Applies the end of one of its tasks, if that is its own.
+    pub fn ends(&mut self, exit: &layout::Exit) {
+        if !ends_process(exit, self.ended_ns()) {
+            return;
+        }
+        self.ended_ns = exit.head.time_ns;
+        (self.status, self.has_status) = (exit.status as u16, true);
+        self.autoreaped = exit.bits & EXIT_AUTOREAP != 0;
+        let waited_ns = exit.waited_utime_ns.saturating_add(exit.waited_stime_ns);
+        self.change_waits(|waits| waits.waited_ns = waited_ns);
+        self.set_maxrss_pages(exit.maxrss_pages);
+        self.reaper = SmallIndex(exit.parent_tgid.cast_unsigned());
+    }
+
+    /// Removes and returns the pid that its parent had when it ended; it is stored in the reaper
+    /// field until the reaper has been found by it.
+    pub(crate) fn take_parent_pid(&mut self) -> Option<i32> {
+        std::mem::replace(&mut self.reaper, SmallIndex::NONE).number().map(u32::cast_signed)
+    }
+
+    /// Peak RSS of the program it ran last, in pages of the recorded machine; at most 2^32 - 1.
+    pub fn maxrss_pages(&self) -> u64 {
+        self.maxrss_pages.into()
+    }
+
+    pub(crate) fn set_maxrss_pages(&mut self, pages: u64) {
+        self.maxrss_pages = u32::try_from(pages).unwrap_or(u32::MAX);
+    }
+
+    /// Its tasks, by index: the first task, then its other threads.
+    #[inline]
+    pub fn tasks(&self) -> impl ExactSizeIterator<Item = usize> + Clone + '_ {
+        let threads = self.rare.as_deref().map_or(&[][..], |rare| &rare.threads);
+        let (first, second) = (self.first_task.get(), self.second_task.get());
+        Tasks { first, second, threads: threads.iter() }
+    }
+
+    pub fn add_task(&mut self, task: usize) {
+        if self.first_task == SmallIndex::NONE {
+            self.first_task = SmallIndex::of(Some(task));
+        } else if self.second_task == SmallIndex::NONE {
+            self.second_task = SmallIndex::of(Some(task));
+        } else if let Ok(task) = u32::try_from(task) {
+            self.rare.get_or_insert_default().threads.push(task);
+        }
+    }
+
+    /// Index of the task that forked it, if that was not the main thread of its process.
+    #[inline]
+    pub(crate) fn forked_by_thread(&self) -> Option<usize> {
+        self.forked_by_thread.get()
+    }
+
+    pub(crate) fn set_forked_by_thread(&mut self, task: Option<usize>) {
+        self.forked_by_thread = SmallIndex::of(task);
+    }
+
+    /// CPU time used before it was followed, and that of children it waited for; zero for most.
+    #[inline]
+    pub fn waits(&self) -> Waits {
+        self.rare.as_deref().map(|rare| rare.waits).unwrap_or_default()
+    }
+
+    pub(crate) fn change_waits(&mut self, change: impl FnOnce(&mut Waits)) {
+        let mut waits = self.waits();
+        change(&mut waits);
+        if waits != self.waits() {
+            self.rare.get_or_insert_default().waits = waits;
+        }
+    }
+
+    /// CPU time of the children it waited for; `None` unless it ended.
+    pub fn waited_ns(&self) -> Option<u64> {
+        self.status().map(|_| self.waits().waited_ns)
+    }
+}
+
+/// The tasks of a process, by index.
+#[derive(Clone)]
+struct Tasks<'a> {
+    first: Option<usize>,
+    second: Option<usize>,
+    threads: std::slice::Iter<'a, u32>,
+}
+
+impl Iterator for Tasks<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let first = self.first.take().or_else(|| self.second.take());
+        first.or_else(|| self.threads.next().map(|task| *task as usize))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let inline = usize::from(self.first.is_some()) + usize::from(self.second.is_some());
+        let len = inline + self.threads.len();
+        (len, Some(len))
+    }
+}
+
+impl ExactSizeIterator for Tasks<'_> {}
