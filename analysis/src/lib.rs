@@ -50,5 +50,5 @@ pub fn analyse(recording: &Recording) -> Findings {
 
 /// Trustworthiness of the recording: losses, damage, and the conservation laws.
 pub fn health(recording: &Recording) -> Health {
-    Analysis::of(recording).health()
+    recording.health()
 }

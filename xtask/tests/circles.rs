@@ -1,5 +1,7 @@
 //! No two modules of a crate use each other, neither directly nor through others.
 
+#![expect(clippy::unwrap_used, reason = "a test")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -30,12 +32,21 @@ impl Modules {
                 _ => None,
             });
             for path in uses.flat_map(paths_of) {
-                if let (Some(name), Some(target)) = (path.last(), modules.from_root(at, &path)) {
+                if let (Some(name), Some(target)) = (path.last(), modules.rooted(at, &path)) {
                     passed_on.insert(joined(at, name), target);
                 }
             }
         }
         modules.passed_on = passed_on;
+        let of_tests = |(at, (_, file)): (&Names, &(PathBuf, syn::File))| {
+            let tests = file.items.iter().filter_map(|item| match item {
+                Item::Mod(it) if is_of_tests(&it.attrs) => Some(joined(at, &it.ident.to_string())),
+                _ => None,
+            });
+            tests.collect::<Vec<_>>()
+        };
+        let tests: Vec<_> = modules.files.iter().flat_map(of_tests).collect();
+        modules.files.retain(|at, _| !tests.iter().any(|test| at.starts_with(test)));
         modules
     }
 
@@ -55,7 +66,7 @@ impl Modules {
     }
 
     /// A path that a module names, from the root of the crate; `None` if it begins elsewhere.
-    fn from_root(&self, at: &Names, path: &[String]) -> Option<Names> {
+    fn rooted(&self, at: &Names, path: &[String]) -> Option<Names> {
         let ups = path.iter().take_while(|name| *name == "super").count();
         let (base, rest) = match path.first()?.as_str() {
             "crate" => (&[][..], &path[1..]),
@@ -87,7 +98,7 @@ impl Modules {
             let mut found = Paths::default();
             found.visit_file(syntax);
             for path in found.0 {
-                let Some(target) = self.from_root(at, &path) else { continue };
+                let Some(target) = self.rooted(at, &path) else { continue };
                 let owner = self.owner(target);
                 let common = at.iter().zip(&owner).take_while(|(a, b)| a == b).count();
                 // Otherwise one contains the other.
@@ -115,11 +126,7 @@ impl<'ast> Visit<'ast> for Paths {
             Item::Impl(it) => &it.attrs,
             _ => &[],
         };
-        let of_tests = |it: &Attribute| {
-            let condition = it.path().is_ident("cfg").then(|| it.parse_args::<syn::Path>());
-            condition.is_some_and(|it| it.is_ok_and(|it| it.is_ident("test")))
-        };
-        if attributes.iter().any(of_tests) {
+        if is_of_tests(attributes) {
             return;
         }
         if let Item::Use(it) = item {
@@ -134,6 +141,13 @@ impl<'ast> Visit<'ast> for Paths {
         }
         visit::visit_path(self, path);
     }
+}
+
+fn is_of_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|it| {
+        let condition = it.path().is_ident("cfg").then(|| it.parse_args::<syn::Path>());
+        condition.is_some_and(|it| it.is_ok_and(|it| it.is_ident("test")))
+    })
 }
 
 fn joined(names: &Names, name: &str) -> Names {

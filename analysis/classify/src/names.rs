@@ -36,7 +36,7 @@ impl Names {
         number
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.names.len()
     }
 

@@ -196,6 +196,10 @@ impl Bins {
         self.len
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The first bin in which a quantity is known: for quantities that only ticks record, the bin
     /// of the first tick, or the number of bins if there is none. Values in earlier bins are
     /// meaningless.

@@ -163,6 +163,10 @@ impl Phases {
         self.begins_ns.len()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// End of a phase: where the next one begins.
     pub fn end_of_ns(&self, phase: usize) -> u64 {
         self.begins_ns.get(phase + 1).copied().unwrap_or(self.end_ns)

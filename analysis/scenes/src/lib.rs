@@ -1,6 +1,8 @@
 //! Synthetic recordings for tests with arithmetically known results: records are written as by the
 //! recorder, into a trace that is read like any other.
 
+#![allow(clippy::unwrap_used, clippy::allow_attributes, reason = "only tests use it")]
+
 use std::collections::HashMap;
 
 use proctrace_trace::{Ended, Header, Outcome, PayloadUsage, RecorderUsage, Trailer, Writer};

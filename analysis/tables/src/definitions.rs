@@ -501,3 +501,44 @@ pub const TABLES: &[TableSchema] = &[
         ],
     },
 ];
+
+impl TableSchema {
+    /// The table of that name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        TABLES.iter().find(|table| table.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_lower_case() {
+        let plain = |name: &str| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        let tables: BTreeSet<&str> = TABLES.iter().map(|table| table.name).collect();
+        assert_eq!(tables.len(), TABLES.len());
+        for table in TABLES {
+            let columns: BTreeSet<&str> = table.columns.iter().map(|column| column.name).collect();
+            assert_eq!(columns.len(), table.columns.len(), "{}", table.name);
+            for column in table.columns {
+                assert!(plain(column.name), "{}.{}", table.name, column.name);
+                assert!(column.says.ends_with('.'), "{}.{}", table.name, column.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_column_has_one_type_wherever_it_is() {
+        let mut kinds = std::collections::BTreeMap::new();
+        for (table, column) in TABLES.iter().flat_map(|t| t.columns.iter().map(move |c| (t, c))) {
+            // Bins spread usage evenly, so their values are fractional.
+            if table.name.ends_with("bins") {
+                continue;
+            }
+            let kind = kinds.entry(column.name).or_insert(column.kind);
+            assert_eq!(*kind, column.kind, "{}.{}", table.name, column.name);
+        }
+    }
+}

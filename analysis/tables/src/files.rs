@@ -8,9 +8,10 @@ use proctrace_findings::Rows;
 
 use crate::answer::rows_of;
 use crate::arrow::TableFile;
+use crate::definitions::TABLES;
 use crate::error::TableError;
 use crate::frame::{Wanted, named};
-use crate::schema::{TABLES, TableSchema};
+use crate::schema::TableSchema;
 use crate::stream;
 use proctrace_recording::Recording;
 

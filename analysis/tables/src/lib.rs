@@ -13,6 +13,7 @@ mod events;
 mod files;
 mod frame;
 mod guard;
+mod markdown;
 mod marking;
 mod names;
 mod other;
@@ -27,11 +28,13 @@ mod words;
 use std::path::Path;
 
 pub use answer::Answer;
+pub use definitions::TABLES;
 pub use error::TableError;
 pub use files::{Batch, Columnar, ColumnarFile, batches};
+pub use markdown::{table_markdown, tables_markdown};
 pub use other::TablesQuery;
 pub use query::{Query, QueryError};
-pub use schema::{ColumnKind, ColumnSchema, TABLES, TableSchema, table_markdown, tables_markdown};
+pub use schema::{ColumnKind, ColumnSchema, TableSchema};
 
 use crate::events::{Scan, Sink};
 use crate::frame::Wanted;

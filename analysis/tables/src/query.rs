@@ -10,10 +10,11 @@ use proctrace_trace::{BlockInfo, Reader};
 use proctrace_wire::Stream;
 
 use crate::answer::Answer;
+use crate::definitions::TABLES;
 use crate::error::TableError;
 use crate::frame::{RECORDING, Wanted, named};
 use crate::guard::guarded;
-use crate::schema::{TABLES, TableSchema};
+use crate::schema::TableSchema;
 use crate::size::{check, on_large_stack};
 use crate::stream;
 use crate::words::{Mentioned, with_plain_numbers};

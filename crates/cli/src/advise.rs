@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags, open};
 
 use crate::args::AdviseArgs;
 use crate::waiting::during;
-use crate::{check, print, rules};
+use crate::{incomplete, print, rules};
 
 /// Processes that are shown as the reason of a piece of advice.
 const ROWS: usize = 20;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
         if let Some(cores) = args.cores {
             recording.header.cpus = cores;
         }
-        check::warn(trace, &recording);
+        incomplete::warn(trace, &recording);
         Ok(recording)
     };
     let recording = read(&args.trace)?;

@@ -4,6 +4,7 @@ mod advise;
 mod compare;
 mod csv;
 mod fleet;
+mod gantt;
 mod inspect;
 mod libs;
 mod parse;
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use proctrace_recorder::args::{
-    BrokerArgs, DoctorArgs, DumpArgs, ImportArgs, MarkArgs, RecordArgs, TopArgs,
+    BrokerArgs, CheckArgs, DoctorArgs, DumpArgs, ImportArgs, MarkArgs, RecordArgs, TopArgs,
 };
 pub(crate) use proctrace_recorder::args::{DEFAULT_TRACE, parse_duration};
 
@@ -30,8 +31,8 @@ pub(crate) use self::fleet::{
 pub(crate) use self::inspect::{InspectFormat, PsArgs, PsOrder, ShowArgs, TreeArgs, TreeOrder};
 pub(crate) use self::libs::{LibsAction, LibsArgs, Tried, TryArgs};
 pub(crate) use self::report::{
-    CeilingArgs, CheckArgs, ClassifyArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs,
-    StartupArgs, TimeArgs,
+    CeilingArgs, ClassifyArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs, StartupArgs,
+    TimeArgs,
 };
 pub(crate) use self::tables::{ExportArgs, QueryArgs, RowsFormat, StackValue, TablesFormat};
 pub(crate) use self::with::With;
@@ -75,7 +76,7 @@ pub(crate) enum Command {
     Startup(StartupArgs),
     Libs(LibsArgs),
     Advise(AdviseArgs),
-    Check(CheckArgs),
+    Check(With<CheckArgs, CeilingArgs>),
     Classify(ClassifyArgs),
     Import(ImportArgs),
     Dump(With<DumpArgs, CeilingArgs>),

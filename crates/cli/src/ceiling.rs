@@ -134,7 +134,7 @@ fn asked(command: &Command) -> Option<Asked<'_>> {
         Command::Advise(args) => (&args.rules.ceiling, None, one(&args.trace)),
         Command::Classify(args) => (&args.rules.ceiling, None, one(&args.trace)),
         Command::Metrics(args) => (&args.rules.ceiling, None, one(&args.file)),
-        Command::Check(args) => (&args.ceiling, None, one(&args.trace)),
+        Command::Check(args) => (&args.more, None, one(args.base.trace())),
         Command::Dump(args) => (&args.more, None, one(args.base.trace())),
         Command::Export(args) => (&args.rules.ceiling, None, all(&args.traces)),
         Command::Summarize(args) => (&args.rules.ceiling, None, all(&args.traces)),

@@ -8,11 +8,11 @@ use proctrace_analysis::classification;
 
 use crate::args::ClassifyArgs;
 use crate::waiting::during;
-use crate::{check, print, rules};
+use crate::{incomplete, print, rules};
 
 pub(crate) fn run(args: &ClassifyArgs) -> Result<ExitCode> {
     let recording = rules::load_any(&args.trace, &args.rules)?;
-    check::warn(&args.trace, &recording);
+    incomplete::warn(&args.trace, &recording);
     let style = print::style((!args.all).then_some(args.top));
     let mut out = stdout().lock();
     let tables = [during("classifying", || classification(&recording))];

@@ -18,7 +18,7 @@ use proctrace_report::{CsvDialect, rows_csv, rows_csv_names, rows_ndjson};
 use crate::args::{ExportArgs, TablesFormat};
 use crate::query::{names, without_repetitions};
 use crate::waiting::during;
-use crate::{check, invoker, rules, say};
+use crate::{incomplete, invoker, rules, say};
 
 pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
     if let Some(format) = viewer::format_of(args)? {
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
     for (trace, name) in traces.iter().zip(names(&traces)) {
         let recording = rules::load_any(trace, &args.rules)?;
         export.create_directory(&args.output)?;
-        check::warn(trace, &recording);
+        incomplete::warn(trace, &recording);
         let write = || batches(&recording, trace, &name, |table, batch| export.add(table, batch));
         during("writing tables", write).map_err(|Failed(error)| error)?;
     }

@@ -16,7 +16,7 @@ use proctrace_gate::{
 use proctrace_outputs::Access;
 
 use crate::args::{Annotations, GateAction, GateArgs, GateOptions, RulesArgs};
-use crate::{exit_code, invoker, print, rules, runs, say, whole};
+use crate::{check, exit_code, invoker, rules, runs, say, whole};
 
 /// The default budget file.
 pub(crate) const DEFAULT_BUDGET: &str = "gate.toml";
@@ -117,7 +117,7 @@ fn judge(
     } {
         text.push_str(&render::annotations(&report));
     }
-    print::verdict(&text)?;
+    say::verdict(&text)?;
     Ok(report.verdict.exit_code().into())
 }
 
@@ -125,7 +125,7 @@ fn judge(
 /// out only for a report with findings about programs.
 fn advice(files: &[PathBuf], rules: &RulesArgs) -> Result<Option<Advised>> {
     let Some(trace) = files.iter().find(|file| runs::is_trace(file)) else { return Ok(None) };
-    let recording = rules::read_any(trace, &rules::chosen(rules)?)?;
+    let recording = check::read(trace, &rules::chosen(rules)?)?;
     // Nothing is predicted without times; the verdict stands.
     if recording.why_no_times().is_some() {
         return Ok(None);

@@ -5,7 +5,6 @@
 mod advise;
 mod args;
 mod ceiling;
-mod check;
 mod classify;
 mod compact;
 mod diff;
@@ -16,6 +15,7 @@ mod fleet;
 mod gate;
 #[cfg(target_env = "gnu")]
 mod heap;
+mod incomplete;
 mod libs;
 mod metrics;
 mod needs;
@@ -43,7 +43,7 @@ use clap::{CommandFactory, Parser};
 use proctrace_recorder::args::screen;
 use proctrace_recorder::program::{Ended, asks_for_commands, usage};
 use proctrace_recorder::{
-    broker, confine, doctor, dump, exit_code, import, invoker, live, manual, mark, misspelt,
+    broker, check, confine, doctor, dump, exit_code, import, invoker, live, manual, mark, misspelt,
     record, say, waiting,
 };
 
@@ -104,7 +104,7 @@ fn main() -> ExitCode {
         Command::Startup(args) => (exit_code::FAILED, startup::run(&args)),
         Command::Libs(args) => (libs::own_failure(&args), libs::run(&args)),
         Command::Advise(args) => (exit_code::FAILED, advise::run(&args)),
-        Command::Check(args) => (exit_code::FAILED, check::run(&args)),
+        Command::Check(args) => (exit_code::FAILED, check::run(&args.base)),
         Command::Classify(args) => (exit_code::FAILED, classify::run(&args)),
         Command::Import(args) => (exit_code::FAILED, import::run(&args)),
         Command::Top(args) => (exit_code::FAILED, top::run(&args)),

@@ -39,7 +39,7 @@ pub(crate) fn of(command: &Command) -> Option<Needs> {
                 ..reading(more.chain([args.trace.clone()]), &args.rules)
             }
         }
-        Command::Check(args) => Needs::reading(&args.trace),
+        Command::Check(args) => Needs::of_check(&args.base),
         Command::Classify(args) => trace(&args.trace, &args.rules),
         Command::Import(args) => Needs::of_import(args),
         Command::Top(args) => {

@@ -1,8 +1,8 @@
 //! Output to stdout: tables in the requested format, and verdicts.
 
-use std::io::{ErrorKind, Write, stdout};
+use std::io::Write;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use proctrace_findings::Table;
 use proctrace_report::{CsvDialect, Style, escape, table_csv, table_json, table_text};
 use serde::Serialize;
@@ -40,16 +40,6 @@ pub(crate) fn width() -> usize {
 /// Text wrapped to the width that remains right of `left` columns.
 pub(crate) fn wrapped(words: &str, left: usize) -> Vec<String> {
     proctrace_report::wrap(words, width().saturating_sub(left))
-}
-
-/// Prints a verdict. A reader that closes the pipe early does not change the verdict, so this is
-/// not an error here.
-pub(crate) fn verdict(text: &str) -> Result<()> {
-    let mut out = stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write to standard output"),
-    }
 }
 
 /// A value as indented JSON, with control characters escaped.

@@ -18,7 +18,7 @@ use crate::args::{DEFAULT_TRACE, QueryArgs, RowsFormat};
 use crate::ceiling::Ceiling;
 use crate::exit_code::Misuse;
 use crate::waiting::during;
-use crate::{check, print, rules, whole};
+use crate::{incomplete, print, rules, whole};
 
 /// Number of rows converted to text at a time.
 const ROWS_AT_A_TIME: usize = 1 << 14;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
     Ceiling::check(&args.rules.ceiling, &traces, least_bytes)?;
     for (trace, name) in traces.iter().zip(names(&traces)) {
         let recording = rules::load_any(trace, &args.rules)?;
-        check::warn(trace, &recording);
+        incomplete::warn(trace, &recording);
         during("making tables", || query.add(&name, &recording, trace)).map_err(misuse)?;
     }
     let answer = during("answering", || query.answer()).map_err(misuse)?;

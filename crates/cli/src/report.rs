@@ -1,7 +1,6 @@
 //! `proctrace report`: what ran, what it cost and what was wasted.
 
 pub(crate) mod directory;
-mod gantt;
 mod html;
 
 use std::io::{Write, stdout};
@@ -14,9 +13,7 @@ use proctrace_report::{Style, full, screen};
 use crate::args::ReportArgs;
 use crate::exit_code::Misuse;
 use crate::waiting::during;
-use crate::{check, event_logs, print, rules, say, whole};
-
-pub(crate) use self::gantt::GanttArgs;
+use crate::{event_logs, incomplete, print, rules, say, whole};
 
 /// Message while sections are computed.
 const ANALYSING: &str = "analysing";
@@ -40,7 +37,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     // The full report warns at its top, and --json contains "health".
     let printed = !sections.is_empty() || args.phase.is_some();
     if printed || args.out.is_some() || args.gantt.is_some() || args.html.is_some() {
-        check::warn(&args.trace, &recording);
+        incomplete::warn(&args.trace, &recording);
     }
     let options = Options {
         native_wall_ns: args

@@ -7,7 +7,7 @@ use proctrace_analysis::{Recording, Rules};
 
 use crate::args::RulesArgs;
 use crate::exit_code::Misuse;
-use crate::{live, say, waiting};
+use crate::{check, live, say, waiting};
 
 /// Reads a trace with the requested rules, and reports which of these matched nothing.
 ///
@@ -21,7 +21,7 @@ pub(crate) fn load(trace: &Path, args: &RulesArgs) -> Result<Recording> {
 
 /// The same of any trace, for what tells itself which values are not known.
 pub(crate) fn load_any(trace: &Path, args: &RulesArgs) -> Result<Recording> {
-    let recording = read_any(trace, &chosen(args)?)?;
+    let recording = check::read(trace, &chosen(args)?)?;
     note_idle(&recording);
     Ok(recording)
 }
@@ -59,18 +59,8 @@ fn note_idle(recording: &Recording) {
 /// # Errors
 /// Also if it has no times.
 pub(crate) fn read(trace: &Path, rules: &Rules) -> Result<Recording> {
-    let recording = read_any(trace, rules)?;
+    let recording = check::read(trace, rules)?;
     needs_times(trace, &recording)?;
-    Ok(recording)
-}
-
-/// The same of any trace.
-pub(crate) fn read_any(trace: &Path, rules: &Rules) -> Result<Recording> {
-    // Checked first: if the recorder finishes after this check, the trace read next is complete.
-    let recording_now = live::is_held(trace);
-    let mut recording =
-        waiting::reading(trace, |meter| Recording::load_metered(trace, rules, meter))?;
-    recording.recording_now = recording_now;
     Ok(recording)
 }
 

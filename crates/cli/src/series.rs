@@ -12,7 +12,7 @@ use crate::args::SeriesArgs;
 use crate::exit_code::Misuse;
 use crate::report::{directory, event_pattern};
 use crate::waiting::during;
-use crate::{check, event_logs, print, rules, say};
+use crate::{event_logs, incomplete, print, rules, say};
 
 /// A recording as specified on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &SeriesArgs) -> Result<ExitCode> {
     let mut runs = Vec::with_capacity(named.len());
     for (at, run) in named.iter().enumerate() {
         let recording = rules::read(&run.path, &Rules::built_in())?;
-        check::warn(&run.path, &recording);
+        incomplete::warn(&run.path, &recording);
         let of_run = |len: usize| if len > 1 { at } else { 0 };
         let logs = match args.events_log.get(of_run(args.events_log.len())) {
             Some(log) => event_logs::of_recording(&recording, log, &pattern)?,

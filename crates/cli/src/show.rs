@@ -12,7 +12,7 @@ use proctrace_report::{candidates_text, process_text, program_text};
 use crate::args::{DEFAULT_TRACE, InspectFormat, RulesArgs, ShowArgs, parse_duration};
 use crate::exit_code::{self, Misuse};
 use crate::waiting::during;
-use crate::{check, print, rules};
+use crate::{incomplete, print, rules};
 
 pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     let (wanted, trace) = asked(args)?;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
 /// Reads a trace, and warns if it is incomplete. It is never dropped, since the process ends with it.
 pub(crate) fn load(trace: &Path, rules: &RulesArgs) -> Result<std::mem::ManuallyDrop<Recording>> {
     let recording = std::mem::ManuallyDrop::new(rules::load(trace, rules)?);
-    check::warn(trace, &recording);
+    incomplete::warn(trace, &recording);
     Ok(recording)
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn load_lives(
     rules: &RulesArgs,
 ) -> Result<std::mem::ManuallyDrop<Recording>> {
     let recording = std::mem::ManuallyDrop::new(rules::load_lives(trace, rules)?);
-    check::warn(trace, &recording);
+    incomplete::warn(trace, &recording);
     Ok(recording)
 }
 

@@ -15,7 +15,7 @@ use crate::args::{AboutArgs, RecordSummaryArgs, SummarizeArgs};
 use crate::exit_code::Misuse;
 use crate::query::without_repetitions;
 use crate::waiting::during;
-use crate::{check, invoker, rules, say};
+use crate::{incomplete, invoker, rules, say};
 
 pub(crate) fn run(args: &SummarizeArgs) -> Result<ExitCode> {
     let about = about(&args.about)?;
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &SummarizeArgs) -> Result<ExitCode> {
     let (mut files, mut written) = (0, 0);
     for trace in &traces {
         let recording = rules::load(trace, &args.rules)?;
-        check::warn(trace, &recording);
+        incomplete::warn(trace, &recording);
         let summary = || write(&recording, trace, &args.output, &about, &args.about);
         for (_, size) in during("summarizing", summary)? {
             files += 1;

@@ -69,6 +69,30 @@ impl DumpArgs {
     }
 }
 
+/// Check that a recording is complete and consistent.
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Check that a recording is complete and consistent: no lost records, no damage, as \
+        many births as deaths, and the same CPU time as the kernel accounted.",
+    after_long_help = "Exit status: 0 if all checks passed, 3 if not, 1 if the trace cannot be read."
+)]
+pub struct CheckArgs {
+    /// Trace file.
+    #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
+    pub(crate) trace: PathBuf,
+
+    /// Print nothing; report only by the exit status.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+impl CheckArgs {
+    /// The trace that is checked.
+    pub fn trace(&self) -> &Path {
+        &self.trace
+    }
+}
+
 /// Name this moment in the recording that is running.
 #[derive(Debug, Args)]
 #[command(

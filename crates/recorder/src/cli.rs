@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use proctrace_recorder::args::{
-    BrokerArgs, DoctorArgs, DumpArgs, ImportArgs, MarkArgs, RecordArgs, TopArgs,
+    BrokerArgs, CheckArgs, DoctorArgs, DumpArgs, ImportArgs, MarkArgs, RecordArgs, TopArgs,
 };
 use proctrace_recorder::program::RECORDER;
 
@@ -32,6 +32,7 @@ pub(crate) enum Command {
     // Variants with arguments are documented on their structs.
     Record(Box<RecordArgs>),
     Top(TopArgs),
+    Check(CheckArgs),
     Import(ImportArgs),
     Dump(DumpArgs),
     Mark(MarkArgs),
@@ -125,7 +126,7 @@ mod tests {
         definition.build();
         for command in definition.get_subcommands_mut() {
             let help = command.render_long_help().to_string();
-            for name in ["record", "top", "import", "dump", "mark", "broker"] {
+            for name in ["record", "top", "check", "import", "dump", "mark", "broker"] {
                 assert!(!help.contains(&format!("proctrace {name}")), "{help}");
             }
         }

@@ -1,4 +1,4 @@
-//! The commands that record, or that need no analysis, and what all commands of proctrace have in common: arguments,
+//! The commands that record, or that need no more than a loaded recording, and what all commands of proctrace have in common: arguments,
 //! messages, exit codes, what a command may still do once its arguments are known.
 //!
 //! Two programs are made of it: `proctrace-recorder` (src/main.rs), which has only these commands, and `proctrace`
@@ -8,6 +8,7 @@
 
 pub mod args;
 pub mod broker;
+pub mod check;
 pub mod confine;
 pub mod doctor;
 pub mod dump;
@@ -18,7 +19,7 @@ pub mod live;
 pub mod manual;
 pub mod mark;
 pub mod misspelt;
-mod node;
+mod notify;
 mod output;
 pub mod program;
 pub mod record;

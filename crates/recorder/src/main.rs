@@ -14,7 +14,7 @@ use proctrace_recorder::confine::{self, Needs};
 use proctrace_recorder::program::{Ended, RECORDER, asks_for_commands, usage};
 use proctrace_recorder::summaries::NoSummaries;
 use proctrace_recorder::{
-    broker, doctor, dump, exit_code, import, manual, mark, misspelt, record, top,
+    broker, check, doctor, dump, exit_code, import, manual, mark, misspelt, record, top,
 };
 
 use crate::cli::{Command, definition, parse};
@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Command::Top(args) => {
             (exit_code::FAILED, top::run(&args, RECORDER, || Ok(Box::new(ByFile))))
         }
+        Command::Check(args) => (exit_code::FAILED, check::run(&args)),
         Command::Import(args) => (exit_code::FAILED, import::run(&args)),
         Command::Dump(args) => (exit_code::FAILED, dump::run(&args)),
         Command::Mark(args) => (exit_code::USAGE, mark::refuse(&args)),
@@ -68,6 +69,7 @@ fn needs(command: &Command) -> Option<Needs> {
     Some(match command {
         Command::Record(_) | Command::Broker(_) | Command::Doctor(_) => return None,
         Command::Top(args) => Needs::of_top(args),
+        Command::Check(args) => Needs::of_check(args),
         Command::Import(args) => Needs::of_import(args),
         Command::Dump(args) => Needs::of_dump(args),
         Command::Mark(_) | Command::Completions { .. } => Needs::default(),

@@ -3,6 +3,7 @@
 pub(crate) mod closing;
 mod condor;
 mod job_first;
+mod node;
 pub(crate) mod settings;
 pub(crate) mod usage;
 
@@ -47,7 +48,7 @@ pub fn run(args: &RecordArgs, summaries: &dyn Summaries) -> Result<ExitCode> {
 fn run_or_fail(args: &RecordArgs, summaries: &dyn Summaries) -> Result<ExitCode> {
     summaries.check()?;
     if let Some(patterns) = &args.per_cgroup {
-        return crate::node::run(args, patterns, summaries);
+        return node::run(args, patterns, summaries);
     }
     let (identity, environment) = invoker::of_command(args.user.as_deref())?;
     let own_cgroup = match args.own_cgroup {

@@ -1,7 +1,10 @@
-//! Messages on stderr, which is shared with the recorded command.
+//! Messages on stderr, which is shared with the recorded command, and verdicts on stdout.
 
 #![expect(clippy::print_stderr, reason = "this is the one place that does it")]
 
+use std::io::{ErrorKind, Write, stdout};
+
+use anyhow::{Context, Result};
 use proctrace_report::escape::terminal;
 
 /// Prints an error and its causes.
@@ -37,4 +40,17 @@ pub fn is_printable(text: &str) -> bool {
 /// them. Line feeds are kept.
 fn printable(text: &str) -> String {
     text.split('\n').map(terminal).collect::<Vec<_>>().join("\n")
+}
+
+/// Prints a verdict. A reader that closes the pipe early does not change the verdict, so this is
+/// not an error here.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn verdict(text: &str) -> Result<()> {
+    let mut out = stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write to standard output"),
+    }
 }

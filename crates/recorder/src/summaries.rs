@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-pub use crate::node::NOTIFY_SOCKET;
+pub use crate::notify::SOCKET as NOTIFY_SOCKET;
 
 /// Makes summaries of what is recorded, if these are asked for.
 pub trait Summaries {

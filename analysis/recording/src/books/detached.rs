@@ -45,7 +45,7 @@ fn finding(recording: &Recording, at: usize) -> Detached {
 /// The name of the phase in which a process was born; `None` without marks.
 pub fn phase<'a>(recording: &'a Recording, process: &Process) -> Option<&'a str> {
     let phases = &recording.phases;
-    (phases.len() > 0).then(|| recording.phase_name(phases.of_birth(process.born_ns)))
+    (!phases.is_empty()).then(|| recording.phase_name(phases.of_birth(process.born_ns)))
 }
 
 /// The wait after the command's own end, and for whom.

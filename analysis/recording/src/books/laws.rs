@@ -20,6 +20,14 @@ const ROUNDING_NS: f64 = 100_000.0;
 const ROUNDING_PER_PROCESS_NS: f64 = 2_000.0;
 const CGROUP_ROUNDING_NS: f64 = 200_000.0;
 
+impl Recording {
+    /// Trustworthiness of the recording: losses, damage, and the conservation laws.
+    pub fn health(&self) -> Health {
+        health(self, &Accounting::of(self))
+    }
+}
+
+/// The same, if the accounting is there already.
 pub fn health(recording: &Recording, accounting: &Accounting) -> Health {
     let losses = losses(recording);
     let being_written = recording.is_being_written();

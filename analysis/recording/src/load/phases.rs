@@ -37,7 +37,7 @@ impl Loader<'_> {
     pub(super) fn read_phases(&mut self, reader: &mut Reader<BufReader<File>>) {
         self.made.marks.finish();
         let mut phases = Phases::of(&self.made);
-        if phases.len() > 0 {
+        if !phases.is_empty() {
             self.count_births_and_ends(&mut phases);
             self.divide_cpu(reader, &mut phases);
             self.count_lookups(reader, &mut phases);

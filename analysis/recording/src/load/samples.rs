@@ -44,7 +44,7 @@ impl Loader<'_> {
             self.made.first_ns,
             self.made.last_ns,
             self.interval_ns,
-            self.categories.len(),
+            self.categories.count(),
         );
         let mut forks = bins.events(BinSeries::Forks);
         let forked = self.made.tasks.iter().filter(|task| task.forked);

@@ -43,8 +43,8 @@ pub(crate) fn section(analysis: &Analysis<'_>, options: &Options) -> Content {
     let edges = analysis.sums().edges();
     let started: u64 = edges.iter().map(|edge| edge.processes).sum();
     // A single wrapper may supervise a hundred tasks, each with its own command line.
-    let programs = sums(recording, &edges, |edge| &*recording.programs[edge.spawner].name);
-    let lines = sums(recording, &edges, source);
+    let programs = sums(recording, edges, |edge| &*recording.programs[edge.spawner].name);
+    let lines = sums(recording, edges, source);
     let chart = chart(&programs);
     let commands = "commands: system commands among the processes started; CPU: of all processes \
                     started.";
@@ -53,7 +53,7 @@ pub(crate) fn section(analysis: &Analysis<'_>, options: &Options) -> Content {
     let by_program = programs_table(recording, &programs, started, &rate).note(commands);
     let by_line = lines_table(recording, (&lines, &texts), &rate).note(commands).note(digits);
     let pairs = pairs_table(analysis.spawners(), &rate);
-    let edges = edges_table(recording, (&edges, &texts), &rate).note(digits);
+    let edges = edges_table(recording, (edges, &texts), &rate).note(digits);
     Content {
         tables: [by_program, by_line, edges, pairs].map(|table| table.note(rate.says())).into(),
         charts: vec![chart.note(format!("n = {started} processes forked during the recording."))],

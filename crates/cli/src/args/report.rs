@@ -10,27 +10,8 @@ use proctrace_analysis::Section;
 
 use super::DEFAULT_TRACE;
 use super::csv::CsvArgs;
+use super::gantt::GanttArgs;
 use super::parse::{parse_memory, parse_wall};
-
-/// Check that a recording is complete and consistent.
-#[derive(Debug, Args)]
-#[command(
-    long_about = "Check that a recording is complete and consistent: no lost records, no damage, as \
-        many births as deaths, and the same CPU time as the kernel accounted.",
-    after_long_help = "Exit status: 0 if all checks passed, 3 if not, 1 if the trace cannot be read."
-)]
-pub(crate) struct CheckArgs {
-    /// Trace file.
-    #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
-    pub(crate) trace: PathBuf,
-
-    /// Print nothing; report only by the exit status.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-
-    #[command(flatten)]
-    pub(crate) ceiling: CeilingArgs,
-}
 
 /// Show what ran, what it cost and what was wasted.
 #[derive(Debug, Args)]
@@ -136,7 +117,7 @@ pub(crate) struct ReportArgs {
 
     /// What the Gantt chart shows.
     #[command(flatten)]
-    pub(crate) chart: crate::report::GanttArgs,
+    pub(crate) chart: GanttArgs,
 }
 
 /// Rows of a table, if nothing else is asked for.

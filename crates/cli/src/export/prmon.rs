@@ -13,14 +13,14 @@ use crate::args::RulesArgs;
 use crate::exit_code::Misuse;
 use crate::query::refuse_traces;
 use crate::waiting::during;
-use crate::{check, invoker, rules, say, whole};
+use crate::{incomplete, invoker, rules, say, whole};
 
 pub(super) fn write(to: &Path, traces: &[PathBuf], with: &RulesArgs) -> Result<ExitCode> {
     let [trace] = traces else {
         bail!(Misuse("prmon files are of one recording: give one trace".to_owned()));
     };
     let recording = rules::load(trace, with)?;
-    check::warn(trace, &recording);
+    incomplete::warn(trace, &recording);
     let prmon = during("analysing", || proctrace_analysis::prmon(&recording));
     let (text, json) = paths(to)?;
     refuse_traces(&text)?;

@@ -15,7 +15,7 @@ use crate::args::{ExportArgs, StackValue, TablesFormat};
 use crate::exit_code::Misuse;
 use crate::query::{names, refuse_traces, without_repetitions};
 use crate::waiting::during;
-use crate::{check, rules, say, whole};
+use crate::{incomplete, rules, say, whole};
 
 /// The format; `None` for those of tables.
 pub(super) fn format_of(args: &ExportArgs) -> Result<Option<Format>> {
@@ -55,7 +55,7 @@ pub(super) fn run(args: &ExportArgs, format: Format) -> Result<ExitCode> {
     }
     // Never dropped, since the process ends with it.
     let recording = std::mem::ManuallyDrop::new(rules::load(trace, &args.rules)?);
-    check::warn(trace, &recording);
+    incomplete::warn(trace, &recording);
     let parts = TimelineParts { waits: args.waits, ..format.parts() };
     let written = if to_stdout {
         write(&recording, trace, (format, parts), BufWriter::new(stdout().lock()))?

@@ -21,7 +21,7 @@ use crate::invoker::Environment;
 use crate::libs::{farm, read, tables};
 use crate::record::{self, ended};
 use crate::silence::{Instead, Silence};
-use crate::{check, print, rules, say};
+use crate::{incomplete, print, rules, say};
 
 pub(crate) fn run(args: &TryArgs) -> Result<ExitCode> {
     args.remedy.map_or(Ok(()), refuse)?;
@@ -201,7 +201,7 @@ impl Bench<'_> {
         let (trace, outcome) =
             run.with_context(|| format!("cannot record the command {with} the remedy"))?;
         let recording = rules::read(&trace, &Rules::generic())?;
-        check::warn(&trace, &recording);
+        incomplete::warn(&trace, &recording);
         let findings = analyse(&recording);
         let (found, fixes) = read(recording, &trace)?;
         Ok(Run { outcome, findings, found, fixes })

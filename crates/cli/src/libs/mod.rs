@@ -19,14 +19,14 @@ use proctrace_wire::Family;
 
 use crate::args::{LibsAction, LibsArgs};
 use crate::waiting::during;
-use crate::{check, exit_code, print, rules};
+use crate::{check, exit_code, incomplete, print};
 
 pub(crate) fn run(args: &LibsArgs) -> Result<ExitCode> {
     if let Some(LibsAction::Try(args)) = &args.action {
         return attempt::run(args);
     }
-    let recording = rules::read_any(&args.trace, &Rules::generic())?;
-    check::warn(&args.trace, &recording);
+    let recording = check::read(&args.trace, &Rules::generic())?;
+    incomplete::warn(&args.trace, &recording);
     for family in [Family::Open, Family::Stat] {
         anyhow::ensure!(
             recording.header.misses.iter().any(|recorded| recorded == family.name()),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::args::{DumpArgs, ImportArgs, ImportLog, TopArgs};
+use crate::args::{CheckArgs, DumpArgs, ImportArgs, ImportLog, TopArgs};
 
 /// Needs of a command beyond those that all have.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -34,6 +34,11 @@ impl Needs {
 
     /// Needs of `dump`.
     pub fn of_dump(args: &DumpArgs) -> Self {
+        Self::reading(&args.trace)
+    }
+
+    /// Needs of `check`.
+    pub fn of_check(args: &CheckArgs) -> Self {
         Self::reading(&args.trace)
     }
 

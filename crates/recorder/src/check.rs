@@ -1,43 +1,44 @@
-//! `proctrace check`: whether a recording can be trusted.
+//! `check`: whether a recording can be trusted.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use proctrace_analysis::{Recording, Rules, health};
+use proctrace_classify::Rules;
 use proctrace_findings::Health;
+use proctrace_recording::Recording;
 use proctrace_report::escape::terminal;
 use proctrace_report::number::counted;
 use proctrace_wire::Kind;
 
 use crate::args::CheckArgs;
-use crate::waiting::during;
-use crate::{exit_code, print, rules, say};
+use crate::waiting::{during, reading};
+use crate::{exit_code, live, say};
 
-pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
-    let recording = rules::read_any(&args.trace, &Rules::generic())?;
-    let health = during("checking", || health(&recording));
+/// Checks a recording: prints what holds and what does not.
+///
+/// # Errors
+/// If the trace cannot be read.
+pub fn run(args: &CheckArgs) -> Result<ExitCode> {
+    let recording = read(&args.trace, &Rules::generic())?;
+    let health = during("checking", || recording.health());
     if !args.quiet {
         let lines = lines(&health).into_iter().map(|line| format!("{}\n", terminal(&line)));
-        print::verdict(&lines.collect::<String>())?;
+        say::verdict(&lines.collect::<String>())?;
     }
     Ok(if health.is_good() { ExitCode::SUCCESS } else { exit_code::UNSOUND.into() })
 }
 
-/// Called by every command that prints results: warns if the recording is incomplete.
-pub(crate) fn warn(trace: &Path, recording: &Recording) {
-    let health = health(recording);
-    if health.recording_now {
-        say::note(&format!(
-            "{} is being recorded right now: this is what has been written so far",
-            trace.display()
-        ));
-    } else if !health.is_good() {
-        say::note(&format!(
-            "{} is incomplete or failed a consistency check; see `proctrace check`",
-            trace.display()
-        ));
-    }
+/// Reads a trace, and records whether it is still being written.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read(trace: &Path, rules: &Rules) -> Result<Recording> {
+    // Checked first: if the recorder finishes after this check, the trace read next is complete.
+    let recording_now = live::is_held(trace);
+    let mut recording = reading(trace, |meter| Recording::load_metered(trace, rules, meter))?;
+    recording.recording_now = recording_now;
+    Ok(recording)
 }
 
 fn lines(health: &Health) -> Vec<String> {

@@ -14,7 +14,7 @@ pub const SOCKET: &str = "NOTIFY_SOCKET";
 ///
 /// # Errors
 /// If there is a socket that takes nothing.
-pub(super) fn ready(status: &str) -> io::Result<()> {
+pub(crate) fn ready(status: &str) -> io::Result<()> {
     match std::env::var_os(SOCKET) {
         Some(name) => send(&name, format!("READY=1\nSTATUS={status}\n").as_bytes()),
         None => Ok(()),

@@ -1,11 +1,11 @@
-//! `proctrace report --gantt`: the options of the chart.
+//! The options of the chart of `report --gantt`.
 
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proctrace_findings::{GanttOrder, GanttView};
 
-use crate::args::parse_duration;
+use super::parse_duration;
 
 /// What a Gantt chart shows, and how.
 #[derive(Debug, Args)]

@@ -1,6 +1,5 @@
 //! `proctrace record -a --per-cgroup`: one recorder for all jobs of a node.
 
-mod notify;
 mod outputs;
 
 use std::path::Path;
@@ -11,14 +10,13 @@ use proctrace_node::{Jobs, RECORDED_VARIABLES};
 use proctrace_probe::ENV_NAMES_MAX;
 use proctrace_record::{CgroupPattern, Options, Scope, Signals, cgroup_root, record as follow};
 
+use super::closing::totals;
+use super::settings::{backend, header, options};
+use super::usage::usage;
 use crate::args::{DEFAULT_TRACE, JobCgroups, RecordArgs};
 use crate::exit_code::RECORDING_FAILED;
-use crate::record::closing::totals;
-use crate::record::settings::{backend, header, options};
-use crate::record::usage::usage;
-use crate::say;
 use crate::summaries::Summaries;
-pub use notify::SOCKET as NOTIFY_SOCKET;
+use crate::{notify, say};
 use outputs::Files;
 
 /// The directory of the traces, if none is named.
