@@ -13,6 +13,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub use proctrace_advice::{AdviceRules, advise, explain, observed, places};
 pub use proctrace_classify::{LiveClassifier, Program, Rules, RulesError};
 pub use proctrace_lookups::{
