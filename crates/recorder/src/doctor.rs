@@ -12,7 +12,8 @@ use proctrace_broker::BrokerError;
 use proctrace_probe::ProbeError;
 use proctrace_probe::doctor::{Check, Verdict, examine};
 use proctrace_ptrace::may_trace;
-use proctrace_report::{escape, wrap};
+use proctrace_report::escape;
+use proctrace_report::fit::wrap;
 use serde_json::{Value, json};
 
 use crate::args::DoctorArgs;
