@@ -9,7 +9,7 @@ use crate::classify::call::{Invocation, joined, value_of, variants};
 use crate::classify::pack::{Pack, Rule, Source, Tier};
 use crate::classify::pattern::Pattern;
 use crate::classify::rules::Rules;
-use crate::recording::fast::FastMap;
+use crate::recording::fast::{FastIndexSet, FastMap};
 use crate::recording::names::{Names, base, text};
 
 /// A rule, identified by the numbers of its pack and of the rule.
@@ -66,8 +66,7 @@ pub(crate) struct Examiner<'a> {
     key: Vec<u8>,
     known_of: FastMap<Vec<u8>, u32>,
     pub(crate) known: Vec<KnownProgram>,
-    verdict_of: FastMap<Verdict, u32>,
-    pub(crate) verdicts: Vec<Verdict>,
+    pub(crate) verdicts: FastIndexSet<Verdict>,
     /// Verdicts by run.
     pub(crate) of_run: Vec<u32>,
     pub(crate) roles_of_runs: Vec<RoleOfRun>,
@@ -89,8 +88,7 @@ impl<'a> Examiner<'a> {
             key: Vec::new(),
             known_of: FastMap::default(),
             known: Vec::new(),
-            verdict_of: FastMap::default(),
-            verdicts: Vec::new(),
+            verdicts: FastIndexSet::default(),
             of_run: Vec::new(),
             roles_of_runs: Vec::new(),
             clues: Vec::new(),
@@ -183,13 +181,7 @@ impl<'a> Examiner<'a> {
     }
 
     fn verdict(&mut self, verdict: Verdict) -> u32 {
-        if let Some(number) = self.verdict_of.get(&verdict) {
-            return *number;
-        }
-        let number = u32::try_from(self.verdicts.len()).unwrap_or(u32::MAX);
-        self.verdicts.push(verdict.clone());
-        self.verdict_of.insert(verdict, number);
-        number
+        u32::try_from(self.verdicts.insert_full(verdict).0).unwrap_or(u32::MAX)
     }
 }
 

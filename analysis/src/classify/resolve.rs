@@ -8,7 +8,7 @@ use crate::classify::Program;
 use crate::classify::examine::{Clue, Examiner, RuleNumber, Verdict};
 use crate::classify::pack::{Pack, Source, Tier};
 use crate::classify::rules::Rules;
-use crate::recording::fast::FastMap;
+use crate::recording::fast::{FastIndexSet, FastMap};
 use crate::recording::names::{Names, text};
 use crate::recording::process::{Process, ProgramRun};
 
@@ -46,19 +46,12 @@ pub(crate) struct Outcome {
 /// The programs of a recording, without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
-    programs: Vec<Program>,
-    numbers: HashMap<Program, u32>,
+    programs: FastIndexSet<Program>,
 }
 
 impl Programs {
     pub(crate) fn number_of(&mut self, program: Program) -> u32 {
-        if let Some(number) = self.numbers.get(&program) {
-            return *number;
-        }
-        let number = u32::try_from(self.programs.len()).unwrap_or(u32::MAX);
-        self.programs.push(program.clone());
-        self.numbers.insert(program, number);
-        number
+        u32::try_from(self.programs.insert_full(program).0).unwrap_or(u32::MAX)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Program> {
@@ -66,7 +59,7 @@ impl Programs {
     }
 
     pub(crate) fn into_inner(self) -> Vec<Program> {
-        self.programs
+        self.programs.into_iter().collect()
     }
 }
 
