@@ -6,7 +6,7 @@
 use proctrace_wire::Exec;
 
 use crate::call::{Invocation, joined, value_of, variants};
-use crate::fast::FastMap;
+use crate::fast::{FastIndexSet, FastMap};
 use crate::names::{Names, base, text};
 use crate::pack::{Pack, Rule, Source, Tier};
 use crate::pattern::Pattern;
@@ -66,8 +66,7 @@ pub struct Examiner<'a> {
     key: Vec<u8>,
     known_of: FastMap<Vec<u8>, u32>,
     pub known: Vec<KnownProgram>,
-    verdict_of: FastMap<Verdict, u32>,
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: FastIndexSet<Verdict>,
     /// Verdicts by run.
     pub of_run: Vec<u32>,
     pub(crate) roles_of_runs: Vec<RoleOfRun>,
@@ -89,8 +88,7 @@ impl<'a> Examiner<'a> {
             key: Vec::new(),
             known_of: FastMap::default(),
             known: Vec::new(),
-            verdict_of: FastMap::default(),
-            verdicts: Vec::new(),
+            verdicts: FastIndexSet::default(),
             of_run: Vec::new(),
             roles_of_runs: Vec::new(),
             clues: Vec::new(),
@@ -183,13 +181,7 @@ impl<'a> Examiner<'a> {
     }
 
     fn verdict(&mut self, verdict: Verdict) -> u32 {
-        if let Some(number) = self.verdict_of.get(&verdict) {
-            return *number;
-        }
-        let number = u32::try_from(self.verdicts.len()).unwrap_or(u32::MAX);
-        self.verdicts.push(verdict.clone());
-        self.verdict_of.insert(verdict, number);
-        number
+        u32::try_from(self.verdicts.insert_full(verdict).0).unwrap_or(u32::MAX)
     }
 }
 

@@ -9,6 +9,9 @@ pub type FastMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// The corresponding set.
 pub type FastSet<K> = HashSet<K, foldhash::fast::RandomState>;
 
+/// A set whose values have numbers, in the order in which they came.
+pub type FastIndexSet<K> = indexmap::IndexSet<K, foldhash::fast::RandomState>;
+
 /// Counters that begin at zero.
 ///
 /// Unlike that of `vec![0; count]`, their memory is written here. There it is fresh from the kernel, and the increment of

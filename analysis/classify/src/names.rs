@@ -2,7 +2,7 @@
 
 use proctrace_wire::escape::to_text;
 
-use crate::fast::FastMap;
+use crate::fast::FastIndexSet;
 
 /// The last component of a path.
 pub fn base(path: &[u8]) -> &[u8] {
@@ -21,19 +21,14 @@ pub fn directory(path: &[u8]) -> &[u8] {
 /// Interned strings, by number.
 #[derive(Debug, Default)]
 pub struct Names {
-    names: Vec<String>,
-    numbers: FastMap<String, u32>,
+    names: FastIndexSet<String>,
 }
 
 impl Names {
     pub fn number_of(&mut self, name: &str) -> u32 {
-        if let Some(number) = self.numbers.get(name) {
-            return *number;
-        }
-        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        self.names.push(name.to_owned());
-        self.numbers.insert(name.to_owned(), number);
-        number
+        let known = self.names.get_index_of(name);
+        let number = known.unwrap_or_else(|| self.names.insert_full(name.to_owned()).0);
+        u32::try_from(number).unwrap_or(u32::MAX)
     }
 
     pub fn count(&self) -> usize {
@@ -41,7 +36,7 @@ impl Names {
     }
 
     pub fn into_inner(self) -> Vec<String> {
-        self.names
+        self.names.into_iter().collect()
     }
 }
 

@@ -6,7 +6,7 @@ use proctrace_findings::Class;
 
 use crate::Program;
 use crate::examine::{Clue, Examiner, RuleNumber, Verdict};
-use crate::fast::FastMap;
+use crate::fast::{FastIndexSet, FastMap};
 use crate::names::{Names, text};
 use crate::pack::{Pack, Source, Tier};
 use crate::rules::Rules;
@@ -45,19 +45,12 @@ pub struct Outcome {
 /// The programs of a recording, without duplicates.
 #[derive(Debug, Default)]
 pub struct Programs {
-    programs: Vec<Program>,
-    numbers: HashMap<Program, u32>,
+    programs: FastIndexSet<Program>,
 }
 
 impl Programs {
     pub fn number_of(&mut self, program: Program) -> u32 {
-        if let Some(number) = self.numbers.get(&program) {
-            return *number;
-        }
-        let number = u32::try_from(self.programs.len()).unwrap_or(u32::MAX);
-        self.programs.push(program.clone());
-        self.numbers.insert(program, number);
-        number
+        u32::try_from(self.programs.insert_full(program).0).unwrap_or(u32::MAX)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Program> {
@@ -65,7 +58,7 @@ impl Programs {
     }
 
     pub fn into_inner(self) -> Vec<Program> {
-        self.programs
+        self.programs.into_iter().collect()
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn width() -> usize {
 
 /// Text wrapped to the width that remains right of `left` columns.
 pub(crate) fn wrapped(words: &str, left: usize) -> Vec<String> {
-    proctrace_report::wrap(words, width().saturating_sub(left))
+    proctrace_report::fit::wrap(words, width().saturating_sub(left))
 }
 
 /// A value as indented JSON, with control characters escaped.

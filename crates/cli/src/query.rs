@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use proctrace_analysis::{Answer, Query, QueryError, TABLES, TableSchema};
 use proctrace_report::{
-    CsvDialect, Style, rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text,
+    CsvDialect, Style, fit, rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text,
 };
 
 use proctrace_trace::MAGIC;
@@ -237,12 +237,12 @@ fn list_tables() -> Result<ExitCode> {
 
 /// A sentence, cut between words where it is too long.
 fn cut(text: &str, columns: usize) -> String {
-    if text.chars().count() <= columns {
+    if fit::columns(text) <= columns {
         return text.to_owned();
     }
     let mut cut = String::new();
     for word in text.split(' ') {
-        if cut.chars().count() + word.chars().count() + 2 > columns {
+        if fit::columns(&cut) + fit::columns(word) + 2 > columns {
             break;
         }
         cut.push_str(if cut.is_empty() { "" } else { " " });

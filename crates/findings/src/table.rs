@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -43,8 +44,9 @@ pub struct Column {
 }
 
 /// The unit of a column, which determines how its values are formatted for readers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Unit {
     /// Strings, and numbers that are identifiers, such as pids.
     Text,
@@ -75,20 +77,7 @@ pub enum Unit {
 impl Unit {
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::List => "list",
-            Self::Figure => "figure",
-            Self::Count => "count",
-            Self::Nanoseconds => "nanoseconds",
-            Self::Bytes => "bytes",
-            Self::Percent => "percent",
-            Self::PerSecond => "per_second",
-            Self::Cores => "cores",
-            Self::Ratio => "ratio",
-            Self::Coefficient => "coefficient",
-            Self::Flag => "flag",
-        }
+        self.into()
     }
 }
 

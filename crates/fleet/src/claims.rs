@@ -6,11 +6,13 @@ use std::path::Path;
 
 use proctrace_analysis::Recording;
 use proctrace_wire::escape::to_bytes;
+use strum::IntoStaticStr;
 
 use crate::identity::Identity;
 
 /// Source by which the identifier of a job is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum KnownBy {
     /// A label, given by whoever summarizes.
     Label,
@@ -22,11 +24,7 @@ pub(crate) enum KnownBy {
 
 impl KnownBy {
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Label => "label",
-            Self::Cgroup => "cgroup",
-            Self::Environment => "environment",
-        }
+        self.into()
     }
 }
 

@@ -1,19 +1,16 @@
 //! Days of the calendar, in UTC.
 
+use std::time::{Duration, UNIX_EPOCH};
+
+/// The last second of the year 9999: later ones have no such name.
+const LAST_S: u64 = 253_402_300_799;
+
 /// The day of a time since 1970: YYYY-MM-DD.
 pub fn of_unix_s(seconds: u64) -> String {
-    // The civil calendar in eras of 400 years, with years that begin in March:
-    // https://howardhinnant.github.io/date_algorithms.html#civil_from_days
-    let days = seconds / 86_400 + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    let time = UNIX_EPOCH + Duration::from_secs(seconds.min(LAST_S));
+    let mut text = humantime::format_rfc3339_seconds(time).to_string();
+    text.truncate("YYYY-MM-DD".len());
+    text
 }
 
 /// True if a text is such a day, as far as a name of a directory goes.
@@ -46,6 +43,6 @@ mod tests {
         for wrong in ["", "2026-1-01", "2026-11-2x", "../../../x", "2026/11/23"] {
             assert!(!is_day(wrong), "{wrong}");
         }
-        of_unix_s(u64::MAX);
+        assert_eq!(of_unix_s(u64::MAX), "9999-12-31");
     }
 }

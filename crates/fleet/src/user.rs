@@ -1,9 +1,8 @@
 //! Keyed hashes: the user of a job.
 
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-/// The block of SHA-256: FIPS 180-4.
-const BLOCK_BYTES: usize = 64;
 /// Bytes of the hash that are kept: of a million users, two have the same with a probability of 10^-17.
 const KEPT_BYTES: usize = 12;
 /// A shorter key could be guessed together with the names of users.
@@ -15,20 +14,9 @@ pub fn user_hash(key: &[u8], user: &str) -> String {
     mac.iter().take(KEPT_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// RFC 2104.
 pub(crate) fn mac(key: &[u8], text: &[u8]) -> [u8; 32] {
-    let mut block = [0; BLOCK_BYTES];
-    let short: [u8; 32];
-    let key = if key.len() > BLOCK_BYTES {
-        short = Sha256::digest(key).into();
-        &short
-    } else {
-        key
-    };
-    block[..key.len()].copy_from_slice(key);
-    let padded = |with: u8| block.map(|byte| byte ^ with);
-    let inner = Sha256::new().chain_update(padded(0x36)).chain_update(text).finalize();
-    Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().into()
+    let keyed = Hmac::<Sha256>::new_from_slice(key).expect("a key of any length will do");
+    keyed.chain_update(text).finalize().into_bytes().into()
 }
 
 /// A number for what identifies a job, as text.

@@ -3,91 +3,65 @@
 use std::fmt;
 
 use serde::Serialize;
+use strum::{IntoStaticStr, VariantArray};
 
 /// The kind of a finding. Codes are stable: a published number keeps its meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, Serialize, VariantArray,
+)]
+#[serde(into = "&'static str")]
 pub enum Code {
     /// A count exceeds the baseline by more than is allowed.
-    #[serde(rename = "PT001")]
+    #[strum(serialize = "PT001")]
     Count,
     /// A metric exceeds its absolute limit.
-    #[serde(rename = "PT002")]
+    #[strum(serialize = "PT002")]
     Absolute,
     /// A measurement is worse than the baseline by more than is allowed.
-    #[serde(rename = "PT003")]
+    #[strum(serialize = "PT003")]
     Measured,
     /// Noise hides whether a limit is met.
-    #[serde(rename = "PT004")]
+    #[strum(serialize = "PT004")]
     Noise,
     /// There are too few runs to decide.
-    #[serde(rename = "PT005")]
+    #[strum(serialize = "PT005")]
     FewRuns,
     /// Some runs meet the limit, and others do not.
-    #[serde(rename = "PT006")]
+    #[strum(serialize = "PT006")]
     RunsDisagree,
     /// A rule matches nothing that was recorded.
-    #[serde(rename = "PT007")]
+    #[strum(serialize = "PT007")]
     Unmatched,
     /// Later rules override a rule for everything it matches.
-    #[serde(rename = "PT008")]
+    #[strum(serialize = "PT008")]
     Shadowed,
     /// There is no baseline for a relative limit.
-    #[serde(rename = "PT009")]
+    #[strum(serialize = "PT009")]
     NoBaseline,
     /// A metric was not measured in every run.
-    #[serde(rename = "PT010")]
+    #[strum(serialize = "PT010")]
     NotMeasured,
     /// A recording is compared although it cannot be trusted.
-    #[serde(rename = "PT011")]
+    #[strum(serialize = "PT011")]
     Doubtful,
     /// The two sides were recorded on different machines.
-    #[serde(rename = "PT012")]
+    #[strum(serialize = "PT012")]
     OtherMachine,
     /// A recording does not know a metric that a rule selects.
-    #[serde(rename = "PT013")]
+    #[strum(serialize = "PT013")]
     Unknown,
     /// Others used more of the machine on one side than on the other.
-    #[serde(rename = "PT014")]
+    #[strum(serialize = "PT014")]
     Busy,
 }
 
 impl Code {
     /// All codes.
-    pub const ALL: &'static [Self] = &[
-        Self::Count,
-        Self::Absolute,
-        Self::Measured,
-        Self::Noise,
-        Self::FewRuns,
-        Self::RunsDisagree,
-        Self::Unmatched,
-        Self::Shadowed,
-        Self::NoBaseline,
-        Self::NotMeasured,
-        Self::Doubtful,
-        Self::OtherMachine,
-        Self::Unknown,
-        Self::Busy,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The code itself: "PT001".
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Count => "PT001",
-            Self::Absolute => "PT002",
-            Self::Measured => "PT003",
-            Self::Noise => "PT004",
-            Self::FewRuns => "PT005",
-            Self::RunsDisagree => "PT006",
-            Self::Unmatched => "PT007",
-            Self::Shadowed => "PT008",
-            Self::NoBaseline => "PT009",
-            Self::NotMeasured => "PT010",
-            Self::Doubtful => "PT011",
-            Self::OtherMachine => "PT012",
-            Self::Unknown => "PT013",
-            Self::Busy => "PT014",
-        }
+        self.into()
     }
 
     /// Finds a code by name, ignoring case.

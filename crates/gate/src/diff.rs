@@ -7,14 +7,16 @@ use std::collections::BTreeMap;
 use proctrace_findings::{MetricFamily, Metrics, Worse};
 use proctrace_report::escape;
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 use crate::numbers::{Numbers, Sample};
 use crate::renames::{renamed, with_new_names};
 use crate::side::{Key, RunMetrics, Side, busier, family_keys};
 
 /// The kind of change of a count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Fate {
     /// It became zero.
     Vanished,

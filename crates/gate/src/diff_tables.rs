@@ -12,12 +12,7 @@ use proctrace_stats::FEWEST_FOR_INTERVAL;
 impl Fate {
     /// Its name.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Vanished => "vanished",
-            Self::Appeared => "appeared",
-            Self::Grew => "grew",
-            Self::Shrank => "shrank",
-        }
+        self.into()
     }
 }
 

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use proctrace_findings::{Kind, MetricFamily};
 use proctrace_report::escape::{is_unseen, terminal};
-use proctrace_report::wrap;
+use proctrace_report::fit::wrap;
 
 use crate::numbers::Sample;
 use crate::side::{Key, RunMetrics, Side};

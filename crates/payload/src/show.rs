@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use anyhow::Result;
 use proctrace_payload::{Declaration, catalog};
+use textwrap::{Options, WordSplitter};
 
 use crate::args::{DeclareArgs, load};
 
@@ -14,6 +15,7 @@ const WIDTH: usize = 80;
 
 /// Prints all scenarios.
 pub(crate) fn list() -> Result<()> {
+    let options = Options::new(WIDTH - INDENT).word_splitter(WordSplitter::NoHyphenation);
     let mut text = String::new();
     for name in catalog::names() {
         let about = load(name)?.about;
@@ -21,7 +23,7 @@ pub(crate) fn list() -> Result<()> {
         for (label, line) in
             [("", about.title()), ("Look for: ", about.look_for()), ("From: ", about.paper())]
         {
-            for line in wrap(&format!("{label}{line}"), WIDTH - INDENT) {
+            for line in textwrap::wrap(&format!("{label}{line}"), &options) {
                 writeln!(text, "{first}{line}")?;
                 first = " ".repeat(INDENT);
             }
@@ -77,22 +79,6 @@ fn table(declared: &Declaration) -> String {
         text += &format!("{}: from {} to {}\n", phase.name, phase.from, phase.to);
     }
     text
-}
-
-/// Wraps text into lines of at most `width` characters.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = vec![String::new()];
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// Prints to stdout.

@@ -1,6 +1,7 @@
 //! Storms: many events of one kind, to measure a tracer's overhead.
 
 use serde::Deserialize;
+use strum::IntoStaticStr;
 
 use crate::error::PlanError;
 use crate::field::{Count, Work};
@@ -17,8 +18,9 @@ pub(crate) struct Storm {
     count: Count<1, 100_000_000>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[strum(serialize_all = "kebab-case")]
 enum Of {
     /// posix_spawn of true(1).
     Spawn {},
@@ -70,7 +72,7 @@ impl Storm {
             name: name.to_owned(),
             request,
             nodes: nodes.0,
-            root: own("storm", [self.of.name()], node),
+            root: own("storm", [<&str>::from(self.of)], node),
             files: Vec::new(),
             directories,
             libraries: None,
@@ -78,18 +80,5 @@ impl Storm {
             events: None,
             phases: vec![Phase { name: "storm", from: "the exec of storm", to: "its exit" }],
         })
-    }
-}
-
-impl Of {
-    fn name(self) -> &'static str {
-        match self {
-            Of::Spawn {} => "spawn",
-            Of::Fork {} => "fork",
-            Of::Thread {} => "thread",
-            Of::FailedOpen { .. } => "failed-open",
-            Of::CheapCall {} => "cheap-call",
-            Of::Compute { .. } => "compute",
-        }
     }
 }

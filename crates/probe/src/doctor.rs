@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use proctrace_record::Options;
+use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::caller::Caller;
 use crate::error::{ADVICE, ProbeError};
@@ -83,19 +84,8 @@ fn btf() -> Check {
     }
 }
 
-// linux/capability.h
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
-
 fn privileges() -> Check {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0);
-    let has = |capability: u32| effective >> capability & 1 == 1;
+    let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
     let in_user_namespace = fs::read_to_string("/proc/self/uid_map")
         .is_ok_and(|map| map.split_whitespace().last() != Some("4294967295"));
     if in_user_namespace {
@@ -105,9 +95,9 @@ fn privileges() -> Check {
             "record from outside the container, or in one that\nis not rootless",
         );
     }
-    if has(CAP_SYS_ADMIN) {
+    if effective.contains(CapabilitySet::SYS_ADMIN) {
         Check::good("privileges", "CAP_SYS_ADMIN")
-    } else if has(CAP_BPF) && has(CAP_PERFMON) {
+    } else if effective.contains(CapabilitySet::BPF | CapabilitySet::PERFMON) {
         Check::good("privileges", "CAP_BPF and CAP_PERFMON")
     } else {
         Check::bad(

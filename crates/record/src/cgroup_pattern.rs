@@ -1,11 +1,11 @@
 //! The cgroups of a node that are jobs: patterns of their paths.
 
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use glob::Pattern;
 use thiserror::Error;
 
 /// The cgroups in which batch systems and container engines run jobs by default. None of them needs to exist.
@@ -34,12 +34,13 @@ const MONITORS: &[u8] = b"libpod-conmon-";
 /// Maximum number of directories that are searched for jobs.
 const DIRECTORIES_MAX: usize = 1024;
 
-/// The path of a job's cgroup, relative to the mount point of cgroup v2; `*` in a component stands for any
-/// characters.
+/// The path of a job's cgroup, relative to the mount point of cgroup v2, as a glob pattern: `*` in a component stands
+/// for any characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupPattern {
-    above: Vec<String>,
-    name: String,
+    /// Its directory; empty for the mount point.
+    above: String,
+    name: Pattern,
 }
 
 /// A cgroup in which jobs are, now or later.
@@ -60,6 +61,15 @@ pub enum PatternError {
     /// A component is `.` or `..`.
     #[error("the pattern must not have . or .. in it")]
     Dots,
+    /// It is no glob pattern.
+    #[error("not a glob pattern: {0}")]
+    Glob(&'static str),
+}
+
+impl From<glob::PatternError> for PatternError {
+    fn from(error: glob::PatternError) -> Self {
+        Self::Glob(error.msg)
+    }
 }
 
 impl FromStr for CgroupPattern {
@@ -69,92 +79,47 @@ impl FromStr for CgroupPattern {
     fn from_str(text: &str) -> Result<Self, PatternError> {
         let mounted = ["/sys/fs/cgroup/unified/", "/sys/fs/cgroup/"];
         let text = mounted.iter().find_map(|point| text.strip_prefix(point)).unwrap_or(text);
-        let mut above: Vec<String> =
-            text.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-        if above.iter().any(|part| part == "." || part == "..") {
+        let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
+        if parts.iter().any(|part| [".", ".."].contains(part)) {
             return Err(PatternError::Dots);
         }
-        let name = above.pop().ok_or(PatternError::Root)?;
-        Ok(Self { above, name })
+        let (name, above) = parts.split_last().ok_or(PatternError::Root)?;
+        let above = above.join("/");
+        Pattern::new(&above)?;
+        Ok(Self { above, name: Pattern::new(name)? })
     }
 }
 
 impl std::fmt::Display for CgroupPattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for part in &self.above {
-            write!(f, "{part}/")?;
+        match &*self.above {
+            "" => self.name.fmt(f),
+            above => write!(f, "{above}/{}", self.name),
         }
-        f.write_str(&self.name)
     }
 }
 
 impl CgroupPattern {
     /// The cgroups below `root` that have jobs directly below them, as far as they exist.
     pub fn directories(&self, root: &Path) -> Vec<CgroupDirectory> {
-        let mut paths = vec![root.to_owned()];
-        for part in &self.above {
-            paths = match part.contains('*') {
-                false => paths.into_iter().map(|path| path.join(part)).collect(),
-                true => paths.iter().flat_map(|path| below(path, part)).collect(),
-            };
-            paths.truncate(DIRECTORIES_MAX);
-        }
-        paths
-            .into_iter()
-            .filter_map(|path| {
-                let metadata = fs::metadata(&path).ok().filter(fs::Metadata::is_dir)?;
-                Some(CgroupDirectory { id: metadata.ino(), path })
-            })
-            .collect()
+        let root = Pattern::escape(&root.to_string_lossy());
+        let paths = glob::glob(&format!("{root}/{}", self.above)).into_iter().flatten().flatten();
+        let directory = |path: PathBuf| {
+            let metadata = fs::metadata(&path).ok().filter(fs::Metadata::is_dir)?;
+            Some(CgroupDirectory { id: metadata.ino(), path })
+        };
+        paths.filter_map(directory).take(DIRECTORIES_MAX).collect()
     }
 
     /// True if a cgroup of this name, in one of these directories, is a job.
     pub fn names(&self, name: &[u8]) -> bool {
-        matches(self.name.as_bytes(), name) && !name.starts_with(MONITORS)
+        self.name.matches(&String::from_utf8_lossy(name)) && !name.starts_with(MONITORS)
     }
 
     /// Beginning of all these names.
     pub fn beginning(&self) -> &str {
-        self.name.split('*').next().unwrap_or_default()
+        self.name.as_str().split(['*', '?', '[']).next().unwrap_or_default()
     }
-}
-
-fn below(path: &Path, pattern: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries
-        .filter(|entry| matches(pattern.as_bytes(), entry.file_name().as_bytes()))
-        .map(|entry| entry.path())
-        .collect();
-    found.sort();
-    found
-}
-
-/// True if a name is what a pattern stands for. Takes at most pattern x name steps.
-fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut at, mut in_name) = (0, 0);
-    // The last `*`, and what it stands for at the moment.
-    let mut star: Option<(usize, usize)> = None;
-    while in_name < name.len() {
-        match pattern.get(at) {
-            Some(b'*') => {
-                star = Some((at, in_name));
-                at += 1;
-            }
-            Some(byte) if *byte == name[in_name] => {
-                at += 1;
-                in_name += 1;
-            }
-            _ => match star {
-                Some((star_at, until)) => {
-                    star = Some((star_at, until + 1));
-                    at = star_at + 1;
-                    in_name = until + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
 #[cfg(test)]
@@ -175,8 +140,12 @@ mod tests {
             ("*a*b*", "xxbxxa", false),
             ("plain", "plain", true),
             ("plain", "plainer", false),
+            ("job_[0-9]?", "job_17", true),
+            ("job_[0-9]?", "job_x7", false),
         ] {
-            assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+            let parsed: CgroupPattern = pattern.parse().unwrap();
+            assert_eq!(parsed.names(name.as_bytes()), expected, "{pattern} {name}");
+            assert!(name.starts_with(parsed.beginning()) || !expected, "{pattern} {name}");
         }
     }
 
@@ -204,6 +173,10 @@ mod tests {
         assert_eq!("/".parse::<CgroupPattern>(), Err(PatternError::Root));
         assert_eq!("/sys/fs/cgroup/unified/".parse::<CgroupPattern>(), Err(PatternError::Root));
         assert_eq!("../etc/*".parse::<CgroupPattern>(), Err(PatternError::Dots));
+        for odd in ["a/job_**", "a**/job_*", "a/[b"] {
+            let error = odd.parse::<CgroupPattern>().unwrap_err();
+            assert!(matches!(error, PatternError::Glob(_)), "{odd}: {error}");
+        }
         for pattern in JOB_CGROUPS {
             assert_eq!(pattern.parse::<CgroupPattern>().unwrap().to_string(), *pattern);
         }

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use strum::IntoStaticStr;
 
 pub use self::import::ImportArgs;
 pub(crate) use self::import::{ImportLog, ImportOutput};
@@ -130,9 +131,10 @@ pub struct BrokerArgs {
     pub(crate) arguments: proctrace_broker::Arguments,
 }
 
-/// A kind of event, as it is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// A kind of event, by the name that is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, ValueEnum)]
 #[value(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum EventKind {
     /// Start of tracing for a task without a recorded fork, such as the command itself.
     Attach,
@@ -178,10 +180,21 @@ pub(crate) enum EventKind {
 mod tests {
     use std::time::Duration;
 
+    use clap::ValueEnum;
     use proctrace_record::Misses;
-    use proctrace_wire::Family;
+    use proctrace_wire::{Family, Kind};
 
+    use super::EventKind;
     use super::parse::{parse_duration, parse_interval, parse_misses, parse_size};
+
+    #[test]
+    fn kinds_of_events_are_kinds_of_records() {
+        for kind in EventKind::value_variants() {
+            let name = <&str>::from(kind);
+            assert_eq!(kind.to_possible_value().unwrap().get_name(), name);
+            assert!(name == "opened" || Kind::ALL.iter().any(|kind| kind.name() == name), "{name}");
+        }
+    }
 
     #[test]
     fn durations_have_units() {

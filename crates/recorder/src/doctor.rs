@@ -12,8 +12,10 @@ use proctrace_broker::BrokerError;
 use proctrace_probe::ProbeError;
 use proctrace_probe::doctor::{Check, Verdict, examine};
 use proctrace_ptrace::may_trace;
-use proctrace_report::{escape, wrap};
+use proctrace_report::escape;
+use proctrace_report::fit::wrap;
 use serde_json::{Value, json};
+use strum::IntoStaticStr;
 
 use crate::args::DoctorArgs;
 use crate::source::{broker_socket, try_broker};
@@ -79,7 +81,7 @@ fn in_json(checks: &[Check], by_ebpf: bool, broker: &Broker) -> Value {
     json!({
         "checks": checks.collect::<Vec<_>>(),
         "broker": {
-            "socket": broker.socket, "state": broker.state.name(), "why": broker.state.why(),
+            "socket": broker.socket, "state": <&str>::from(&broker.state), "why": broker.state.why(),
             "user": rustix::process::getuid().as_raw(),
         },
         "can_record": {
@@ -96,6 +98,8 @@ struct Broker {
     state: State,
 }
 
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 enum State {
     /// There is no socket.
     Absent,
@@ -106,23 +110,13 @@ enum State {
     /// It answers, and does not.
     Refuses(String),
     /// A filter of this process would make its recordings unusable.
+    #[strum(serialize = "forbidden by seccomp")]
     Forbidden,
     /// It answers, but its recordings cannot be used here.
     Unusable(String),
 }
 
 impl State {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Absent => "absent",
-            Self::Silent(_) => "silent",
-            Self::Grants => "grants",
-            Self::Refuses(_) => "refuses",
-            Self::Forbidden => "forbidden by seccomp",
-            Self::Unusable(_) => "unusable",
-        }
-    }
-
     fn why(&self) -> Option<&str> {
         match self {
             Self::Silent(why) | Self::Refuses(why) | Self::Unusable(why) => Some(why),

@@ -13,8 +13,9 @@ use proctrace_report::escape;
 use proctrace_trace::{BlockInfo, DamageKind, Reader};
 use proctrace_wire::Kind;
 use rustix::fs::{FileType, fstat};
+use serde::Serialize;
 
-use crate::args::{DumpArgs, EventKind};
+use crate::args::DumpArgs;
 use crate::waiting::during;
 use crate::{live, say};
 
@@ -26,7 +27,7 @@ pub fn run(args: &DumpArgs) -> Result<ExitCode> {
     if args.header {
         return header(args);
     }
-    let wanted: Vec<Kind> = args.kind.iter().map(|kind| kind_of(*kind)).collect();
+    let wanted: Vec<&str> = args.kind.iter().map(<&str>::from).collect();
     let recording_now = live::is_held(&args.trace);
     let mut replay = Replay::open(&args.trace)?;
     let unknown = unknown::keys(replay.header());
@@ -72,11 +73,7 @@ fn header(args: &DumpArgs) -> Result<ExitCode> {
         "header": reader.header(),
         "lookup_time_resolution_ns": reader.header().tick_ns,
         "recording_now": recording_now && reader.trailer().is_none(),
-        "streams": streams
-            .into_inner()
-            .into_iter()
-            .map(|(name, size)| (name, size.to_json()))
-            .collect::<serde_json::Map<_, _>>(),
+        "streams": streams.into_inner(),
         "trailer": reader.trailer(),
     });
     let mut out = stdout().lock();
@@ -86,22 +83,13 @@ fn header(args: &DumpArgs) -> Result<ExitCode> {
 }
 
 /// The size of a stream in the file.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 struct StreamSize {
     blocks: u64,
     records: u64,
     bytes: u64,
     /// Compressed size.
     stored_bytes: u64,
-}
-
-impl StreamSize {
-    fn to_json(&self) -> serde_json::Value {
-        let Self { blocks, records, bytes, stored_bytes } = self;
-        serde_json::json!({
-            "blocks": blocks, "records": records, "bytes": bytes, "stored_bytes": stored_bytes,
-        })
-    }
 }
 
 /// Reports damage to a trace, after its events.
@@ -130,29 +118,5 @@ fn warn(summary: &Summary, recording_now: bool) {
     if lost > 0 {
         let with = losses().map(|loss| Kind::missing_with(loss.kind.name())).max().unwrap_or("");
         say::note(&format!("{lost} records were lost during the recording{with}"));
-    }
-}
-
-fn kind_of(kind: EventKind) -> Kind {
-    match kind {
-        EventKind::Attach => Kind::Attach,
-        EventKind::Fork => Kind::Fork,
-        EventKind::Exec => Kind::Exec,
-        EventKind::ExecFailed => Kind::ExecFailed,
-        EventKind::Exit => Kind::Exit,
-        EventKind::LookupFailed => Kind::LookupFailed,
-        EventKind::Rename => Kind::Rename,
-        EventKind::LookupTime => Kind::LookupTime,
-        EventKind::Opened => Kind::OpenedNamed,
-        EventKind::Place => Kind::Place,
-        EventKind::Mounts => Kind::Mounts,
-        EventKind::Workdir => Kind::Workdir,
-        EventKind::Sample => Kind::Sample,
-        EventKind::Tick => Kind::Tick,
-        EventKind::Memory => Kind::Memory,
-        EventKind::Blind => Kind::Blind,
-        EventKind::Wait => Kind::Wait,
-        EventKind::Signal => Kind::Signal,
-        EventKind::Loss => Kind::Loss,
     }
 }

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use proctrace_report::escape::terminal;
+use proctrace_report::fit;
 use proctrace_report::number::bytes;
 use proctrace_trace::Meter;
 use rustix::process::getpgrp;
@@ -121,17 +122,10 @@ fn line(work: &Work, elapsed: Duration, columns: usize) -> String {
         seconds => format!(", {seconds} s"),
     };
     let end = format!("{how_far}{seconds}");
-    let room = columns.saturating_sub("proctrace: ".len() + end.chars().count());
+    let room = columns.saturating_sub("proctrace: ".len() + fit::columns(&end));
     // Before it is cut: escaped, a name is longer.
     let what = terminal(what);
-    let what = match what.chars().count() {
-        length if length > room => {
-            let kept: String = what.chars().take(room.saturating_sub(1)).collect();
-            format!("{kept}…")
-        }
-        _ => what.into_owned(),
-    };
-    format!("proctrace: {what}{end}")
+    format!("proctrace: {}{end}", fit::cut(&what, room))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use proctrace_wire::layout::{
     Wait, WorkdirFixed,
 };
 use proctrace_wire::{Architecture, Outcome, WaitFor, Woken, dumped_core};
+use strum::IntoStaticStr;
 
 use crate::lookups::Lookup;
 use crate::mounts::MountTable;
@@ -27,7 +28,8 @@ pub struct Event {
 }
 
 /// The kinds of events with their data.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Body {
     /// A task traced from now on that has no fork record.
     Attach(Attach),

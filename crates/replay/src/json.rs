@@ -19,38 +19,36 @@ use crate::cputime::scale;
 use crate::event::{Body, Event, Exec, Exit, Miss, Sample, TimeOff};
 use crate::mounts::Mount;
 
-impl Event {
-    /// Its kind, as `dump --kind` names it.
-    pub fn kind(&self) -> Kind {
-        match self.body {
-            Body::Attach(_) => Kind::Attach,
-            Body::Fork(_) => Kind::Fork,
-            Body::Exec(_) => Kind::Exec,
-            Body::ExecFailed(_) => Kind::ExecFailed,
-            Body::LookupFailed(_) => Kind::LookupFailed,
-            Body::LookupTime(_) => Kind::LookupTime,
-            Body::Opened(_) => Kind::OpenedNamed,
-            Body::Place(_) => Kind::Place,
-            Body::Mounts(_) => Kind::Mounts,
-            Body::Rename(_) => Kind::Rename,
-            Body::Workdir(_) => Kind::Workdir,
-            Body::Exit(_) => Kind::Exit,
-            Body::Sample(_) => Kind::Sample,
-            Body::Tick(_) => Kind::Tick,
-            Body::Memory(_) => Kind::Memory,
-            Body::Blind(_) => Kind::Blind,
-            Body::Wait(_) => Kind::Wait,
-            Body::Signal(_) => Kind::Signal,
-            Body::Loss(_) => Kind::Loss,
-        }
-    }
+/// Writes fields of a struct under their own names.
+macro_rules! entries {
+    ($map:ident, $of:expr, $($field:ident),+ $(,)?) => {
+        $($map.serialize_entry(stringify!($field), &$of.$field)?;)+
+    };
+}
 
-    /// The name of its kind; that of an open does not say how it was recorded.
-    pub fn kind_name(&self) -> &'static str {
-        match self.body {
-            Body::Opened(_) => "opened",
-            _ => self.kind().name(),
-        }
+/// Writes CPU time: as it was accounted, as it is divided, and the ticks by which it is.
+macro_rules! cpu_entries {
+    ($map:ident, $of:expr) => {
+        let cpu = scale($of.run_ns, $of.utime_ns, $of.stime_ns);
+        entries!($map, $of, run_ns);
+        entries!($map, cpu, user_ns, system_ns);
+        $map.serialize_entry("user_ticks_ns", &$of.utime_ns)?;
+        $map.serialize_entry("system_ticks_ns", &$of.stime_ns)?;
+    };
+}
+
+/// Writes the flags that hold; the others have no key.
+fn flags<M: SerializeMap>(map: &mut M, flags: &[(&str, bool)]) -> Result<(), M::Error> {
+    flags
+        .iter()
+        .filter(|(_, holds)| *holds)
+        .try_for_each(|(key, _)| map.serialize_entry(key, &true))
+}
+
+impl Event {
+    /// The name of its kind, as `dump --kind` takes it; that of an open does not say how it was recorded.
+    pub fn kind(&self) -> &'static str {
+        (&self.body).into()
     }
 
     /// The event as one line of JSON.
@@ -62,11 +60,10 @@ impl Event {
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("kind", self.kind_name())?;
+        map.serialize_entry("kind", self.kind())?;
         map.serialize_entry("time_ns", &self.time_ns)?;
         if !matches!(self.body, Body::Tick(_) | Body::Loss(_) | Body::Mounts(_)) {
-            map.serialize_entry("pid", &self.pid)?;
-            map.serialize_entry("tid", &self.tid)?;
+            entries!(map, self, pid, tid);
         }
         match &self.body {
             Body::Attach(attach) => attach_entries(attach, &mut map)?,
@@ -87,20 +84,20 @@ impl Serialize for Event {
                 }
             }
             Body::Exec(exec) => exec_entries(exec, &mut map)?,
-            Body::ExecFailed(miss) => miss_entries(miss, &mut map)?,
+            Body::ExecFailed(miss) => look_up_entries(miss, true, &mut map)?,
             Body::LookupFailed(miss) => {
                 // `time_ns` may precede the look-up by up to a scheduler tick.
                 map.serialize_entry("time_is_coarse", &true)?;
-                miss_entries(miss, &mut map)?;
+                look_up_entries(miss, true, &mut map)?;
             }
             Body::LookupTime(timed) => {
                 map.serialize_entry("time_is_coarse", &true)?;
                 map.serialize_entry("duration_ns", &timed.duration_ns)?;
-                miss_entries(&timed.miss, &mut map)?;
+                look_up_entries(&timed.miss, true, &mut map)?;
             }
             Body::Opened(open) => {
                 map.serialize_entry("time_is_coarse", &true)?;
-                open_entries(open, &mut map)?;
+                look_up_entries(open, false, &mut map)?;
             }
             Body::Place(place) => {
                 map.serialize_entry("mount_namespace", &place.record.mount_namespace)?;
@@ -125,18 +122,21 @@ impl Serialize for Event {
             Body::Wait(off) => wait_entries(off, &mut map)?,
             Body::Signal(signal) => signal_entries(signal, &mut map)?,
             Body::Tick(tick) => {
-                map.serialize_entry("begin_ns", &tick.begin_ns)?;
-                map.serialize_entry("tasks", &tick.tasks)?;
-                map.serialize_entry("running", &tick.running)?;
-                map.serialize_entry("sleeping", &tick.sleeping)?;
-                map.serialize_entry("uninterruptible", &tick.uninterruptible)?;
-                map.serialize_entry("stopped", &tick.stopped)?;
-                map.serialize_entry("dead", &tick.dead)?;
-                map.serialize_entry("sampled", &tick.sampled)?;
+                entries!(
+                    map,
+                    tick,
+                    begin_ns,
+                    tasks,
+                    running,
+                    sleeping,
+                    uninterruptible,
+                    stopped,
+                    dead,
+                    sampled
+                );
             }
             Body::Memory(memory) => {
-                map.serialize_entry("rss_bytes", &memory.rss_bytes)?;
-                map.serialize_entry("pss_bytes", &memory.pss_bytes)?;
+                entries!(map, memory, rss_bytes, pss_bytes);
                 // Every resident page is one or the other, so the division of this one is not known.
                 let divided = memory.uss_bytes != 0 || memory.shared_bytes != 0;
                 let divided = divided || memory.rss_bytes == 0;
@@ -199,8 +199,6 @@ fn signal_entries<M: SerializeMap>(signal: &Signal, map: &mut M) -> Result<(), M
 }
 
 fn attach_entries<M: SerializeMap>(attach: &Attach, map: &mut M) -> Result<(), M::Error> {
-    let cpu = scale(attach.run_ns, attach.utime_ns, attach.stime_ns);
-    let ticks = (attach.utime_ns, attach.stime_ns);
     map.serialize_entry("parent_pid", &attach.parent_tgid)?;
     map.serialize_entry("root", &(attach.bits & ATTACH_ROOT != 0))?;
     if attach.bits & ATTACH_ZOMBIE != 0 {
@@ -212,19 +210,8 @@ fn attach_entries<M: SerializeMap>(attach: &Attach, map: &mut M) -> Result<(), M
         map.serialize_entry("pid_ns", &attach.tgid_ns)?;
         map.serialize_entry("tid_ns", &attach.tid_ns)?;
     }
-    map.serialize_entry("run_ns", &attach.run_ns)?;
-    map.serialize_entry("user_ns", &cpu.user_ns)?;
-    map.serialize_entry("system_ns", &cpu.system_ns)?;
-    map.serialize_entry("user_ticks_ns", &ticks.0)?;
-    map.serialize_entry("system_ticks_ns", &ticks.1)?;
-    map.serialize_entry("nvcsw", &attach.nvcsw)?;
-    map.serialize_entry("nivcsw", &attach.nivcsw)?;
-    map.serialize_entry("minflt", &attach.minflt)?;
-    map.serialize_entry("majflt", &attach.majflt)?;
-    map.serialize_entry("read_bytes", &attach.read_bytes)?;
-    map.serialize_entry("write_bytes", &attach.write_bytes)?;
-    map.serialize_entry("rchar", &attach.rchar)?;
-    map.serialize_entry("wchar", &attach.wchar)?;
+    cpu_entries!(map, attach);
+    entries!(map, attach, nvcsw, nivcsw, minflt, majflt, read_bytes, write_bytes, rchar, wchar);
     map.serialize_entry("run_delay_ns", &attach.run_delay_ns)
 }
 
@@ -241,51 +228,36 @@ fn exec_entries<M: SerializeMap>(exec: &Exec, map: &mut M) -> Result<(), M::Erro
     if exec.record.old_tid != exec.record.tid {
         map.serialize_entry("old_tid", &exec.record.old_tid)?;
     }
-    for (key, holds) in [
+    let has = |bit| exec.record.bits & bit != 0;
+    let set = [
         ("argv_truncated", exec.argv_truncated),
-        ("path_truncated", exec.record.bits & EXEC_PATH_CUT != 0),
-        ("env_truncated", exec.record.bits & EXEC_ENV_CUT != 0),
-        ("compat", exec.record.bits & EXEC_COMPAT != 0),
-        ("before", exec.record.bits & EXEC_BEFORE != 0),
-        ("withheld", exec.record.bits & EXEC_WITHHELD != 0),
-        ("secure", exec.record.bits & EXEC_SECURE != 0),
-    ] {
-        if holds {
-            map.serialize_entry(key, &true)?;
-        }
-    }
-    Ok(())
+        ("path_truncated", has(EXEC_PATH_CUT)),
+        ("env_truncated", has(EXEC_ENV_CUT)),
+        ("compat", has(EXEC_COMPAT)),
+        ("before", has(EXEC_BEFORE)),
+        ("withheld", has(EXEC_WITHHELD)),
+        ("secure", has(EXEC_SECURE)),
+    ];
+    flags(map, &set)
 }
 
-fn miss_entries<M: SerializeMap>(miss: &Miss, map: &mut M) -> Result<(), M::Error> {
+/// A look-up that failed, or an open that did not.
+fn look_up_entries<M: SerializeMap>(
+    miss: &Miss,
+    failed: bool,
+    map: &mut M,
+) -> Result<(), M::Error> {
     let record = &miss.record;
     map.serialize_entry("call", Call::from_number(record.call).name())?;
     let path = (record.bits & MISS_PATH_FAULT == 0).then(|| to_text(&miss.path));
     map.serialize_entry("path", &path)?;
-    map.serialize_entry("errno", &record.error)?;
-    map.serialize_entry("dirfd", &record.dirfd)?;
-    map.serialize_entry("flags", &record.flags)?;
-    if record.bits & MISS_PATH_CUT != 0 {
-        map.serialize_entry("path_truncated", &true)?;
+    if failed {
+        map.serialize_entry("errno", &record.error)?;
+        entries!(map, record, dirfd);
     }
-    if record.bits & MISS_LOST != 0 {
-        map.serialize_entry("lost", &true)?;
-    }
-    Ok(())
-}
-
-fn open_entries<M: SerializeMap>(open: &Miss, map: &mut M) -> Result<(), M::Error> {
-    let record = &open.record;
-    map.serialize_entry("call", Call::from_number(record.call).name())?;
-    let path = (record.bits & MISS_PATH_FAULT == 0).then(|| to_text(&open.path));
-    map.serialize_entry("path", &path)?;
-    map.serialize_entry("flags", &record.flags)?;
-    for (key, bit) in [("path_truncated", MISS_PATH_CUT), ("lost", MISS_LOST)] {
-        if record.bits & bit != 0 {
-            map.serialize_entry(key, &true)?;
-        }
-    }
-    Ok(())
+    entries!(map, record, flags);
+    let has = |bit| record.bits & bit != 0;
+    flags(map, &[("path_truncated", has(MISS_PATH_CUT)), ("lost", has(MISS_LOST))])
 }
 
 struct Mounts<'a>(&'a [Mount]);
@@ -307,8 +279,6 @@ impl Serialize for Mounts<'_> {
 
 fn exit_entries<M: SerializeMap>(exit: &Exit, map: &mut M) -> Result<(), M::Error> {
     let record = &exit.record;
-    let cpu = scale(record.run_ns, record.utime_ns, record.stime_ns);
-    let ticks = (record.utime_ns, record.stime_ns);
     match exit.outcome() {
         Outcome::Code(code) => map.serialize_entry("code", &code)?,
         Outcome::Signal(signal) => {
@@ -317,68 +287,46 @@ fn exit_entries<M: SerializeMap>(exit: &Exit, map: &mut M) -> Result<(), M::Erro
         }
     }
     map.serialize_entry("process", &exit.record.is_process())?;
-    map.serialize_entry("run_ns", &record.run_ns)?;
-    map.serialize_entry("user_ns", &cpu.user_ns)?;
-    map.serialize_entry("system_ns", &cpu.system_ns)?;
-    map.serialize_entry("user_ticks_ns", &ticks.0)?;
-    map.serialize_entry("system_ticks_ns", &ticks.1)?;
-    map.serialize_entry("nvcsw", &record.nvcsw)?;
-    map.serialize_entry("nivcsw", &record.nivcsw)?;
-    map.serialize_entry("migrations", &record.migrations)?;
-    map.serialize_entry("minflt", &record.minflt)?;
-    map.serialize_entry("majflt", &record.majflt)?;
+    cpu_entries!(map, record);
+    entries!(map, record, nvcsw, nivcsw, migrations, minflt, majflt);
     map.serialize_entry("maxrss_bytes", &exit.maxrss_bytes())?;
     if record.bits & EXIT_RSS_BOUND != 0 {
         map.serialize_entry("maxrss_is_bound", &true)?;
     }
-    map.serialize_entry("read_bytes", &record.read_bytes)?;
-    map.serialize_entry("write_bytes", &record.write_bytes)?;
-    map.serialize_entry("rchar", &record.rchar)?;
-    map.serialize_entry("wchar", &record.wchar)?;
-    map.serialize_entry("run_delay_ns", &record.run_delay_ns)?;
-    map.serialize_entry("opens", &record.opens)?;
-    map.serialize_entry("lookups_failed", &record.lookups_failed)?;
-    map.serialize_entry("execs_failed", &record.execs_failed)?;
-    map.serialize_entry("start_ns", &record.start_ns)?;
+    entries!(
+        map,
+        record,
+        read_bytes,
+        write_bytes,
+        rchar,
+        wchar,
+        run_delay_ns,
+        opens,
+        lookups_failed,
+        execs_failed,
+        start_ns
+    );
     map.serialize_entry("parent_pid", &record.parent_tgid)?;
-    if record.bits & EXIT_AUTOREAP != 0 {
-        map.serialize_entry("autoreaped", &true)?;
-    }
-    if record.bits & EXIT_OOM != 0 {
-        map.serialize_entry("oom_killed", &true)?;
-    }
-    if record.bits & EXIT_WITHHELD != 0 {
-        map.serialize_entry("withheld", &true)?;
-    }
+    let has = |bit| record.bits & bit != 0;
+    let set = [
+        ("autoreaped", has(EXIT_AUTOREAP)),
+        ("oom_killed", has(EXIT_OOM)),
+        ("withheld", has(EXIT_WITHHELD)),
+    ];
+    flags(map, &set)?;
     map.serialize_entry("comm", &comm(&record.comm))
 }
 
 fn sample_entries<M: SerializeMap>(sample: &Sample, map: &mut M) -> Result<(), M::Error> {
     let record = &sample.record;
-    let cpu = scale(record.run_ns, record.utime_ns, record.stime_ns);
-    let ticks = (record.utime_ns, record.stime_ns);
     let state = u8::try_from(record.state).map_or('?', char::from);
     map.serialize_entry("state", &state)?;
-    map.serialize_entry("run_ns", &record.run_ns)?;
-    map.serialize_entry("user_ns", &cpu.user_ns)?;
-    map.serialize_entry("system_ns", &cpu.system_ns)?;
-    map.serialize_entry("user_ticks_ns", &ticks.0)?;
-    map.serialize_entry("system_ticks_ns", &ticks.1)?;
-    map.serialize_entry("nvcsw", &record.nvcsw)?;
-    map.serialize_entry("nivcsw", &record.nivcsw)?;
-    map.serialize_entry("minflt", &record.minflt)?;
-    map.serialize_entry("majflt", &record.majflt)?;
+    cpu_entries!(map, record);
+    entries!(map, record, nvcsw, nivcsw, minflt, majflt);
     map.serialize_entry("rss_bytes", &sample.rss_bytes())?;
-    map.serialize_entry("read_bytes", &record.read_bytes)?;
-    map.serialize_entry("write_bytes", &record.write_bytes)?;
-    map.serialize_entry("rchar", &record.rchar)?;
-    map.serialize_entry("wchar", &record.wchar)?;
-    map.serialize_entry("run_delay_ns", &record.run_delay_ns)?;
+    entries!(map, record, read_bytes, write_bytes, rchar, wchar, run_delay_ns);
     map.serialize_entry("final", &(record.bits & SAMPLE_FINAL != 0))?;
-    if record.bits & SAMPLE_WITHHELD != 0 {
-        map.serialize_entry("withheld", &true)?;
-    }
-    Ok(())
+    flags(map, &[("withheld", record.bits & SAMPLE_WITHHELD != 0)])
 }
 
 struct Variables<'a>(&'a [(Vec<u8>, Vec<u8>)]);

@@ -7,6 +7,7 @@ use proctrace_findings::{Correlations, DirectoryMisses, Findings, Summary};
 
 use crate::ends;
 use crate::escape::terminal;
+use crate::fit::columns;
 use crate::number::{bytes, count, counted, percent, time};
 use crate::path;
 use crate::table::{shorten, shorten_apart, shorten_list};
@@ -108,7 +109,7 @@ fn phases(findings: &Findings, width: usize) -> Option<String> {
         }
         parts.join(" · ")
     };
-    let fits = |n: &usize| line(&longest[..*n]).chars().count() <= width;
+    let fits = |n: &usize| columns(&line(&longest[..*n])) <= width;
     let most = (1..=all.len().min(PHASES_MAX)).rev().find(fits).unwrap_or(1);
     Some(line(&longest[..most]))
 }

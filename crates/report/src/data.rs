@@ -6,6 +6,7 @@ use proctrace_findings::{Cell, Column, Table, Unit, figure};
 use serde_json::{Map, Value, json};
 
 use crate::escape::{csv, markdown, markdown_paragraph, terminal};
+use crate::fit::wrap;
 use crate::number::{bytes, count, counted, share, time};
 use crate::rows::CsvDialect;
 use crate::style::Style;
@@ -92,24 +93,6 @@ pub(crate) fn cell_text(column: &Column, row: usize) -> String {
         },
         Cell::Real(number) => figure(number, column.unit),
     }
-}
-
-/// Wraps text to `width` characters; a longer word gets a line of its own.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let last = lines.last_mut().map_or(0, |line| line.chars().count());
-        if last > 0 && last + 1 + word.chars().count() > width {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
 }
 
 /// Name, title, notes, units by column, and an object for each row.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use proctrace_findings::{EndStep, Ends, Outcome, ProgramEnd, time};
 
 use crate::escape::terminal;
+use crate::fit::columns;
 use crate::number::count;
 use crate::table::shorten;
 
@@ -91,7 +92,7 @@ fn with_names(
             names.push("…".to_owned());
         }
         let whole = format!("{text} ({})", names.join(", "));
-        if whole.chars().count() <= width {
+        if columns(&whole) <= width {
             return whole;
         }
     }

@@ -5,8 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use proctrace_findings::{After, Findings, Health, Outcome, Run, signal_name};
 
-use crate::data::wrap;
 use crate::escape::terminal;
+use crate::fit::{columns, wrap};
 use crate::number::{counted, time};
 use crate::style::Style;
 use crate::table::shorten;
@@ -55,11 +55,11 @@ pub(crate) fn parts_in_lines(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in text.split(" · ") {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 3 + part.chars().count() <= width => {
+            Some(line) if columns(line) + 3 + columns(part) <= width => {
                 line.push_str(" · ");
                 line.push_str(part);
             }
-            _ if part.chars().count() > width => lines.extend(wrap(part, width)),
+            _ if columns(part) > width => lines.extend(wrap(part, width)),
             _ => lines.push(part.to_owned()),
         }
     }

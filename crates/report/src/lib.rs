@@ -12,6 +12,7 @@ mod data;
 mod ends;
 pub mod escape;
 pub mod figures;
+pub mod fit;
 mod head;
 
 pub mod number;
@@ -31,7 +32,7 @@ mod words;
 
 pub use advice::{advice_gain, advice_head, advice_text, explained_text, observed_text};
 pub use alive::alive_text;
-pub use data::{table_csv, table_json, table_markdown, table_text, wrap};
+pub use data::{table_csv, table_json, table_markdown, table_text};
 pub use figures::{PictureFormat, PngError, chart_svg, gantt_svg};
 pub use prmon::{prmon_json, prmon_text};
 pub use process::{candidates_text, process_text};

@@ -3,6 +3,7 @@
 use proctrace_findings::{CriticalPath, PathPhase};
 
 use crate::escape::terminal;
+use crate::fit::columns;
 use crate::number::{count, percent, time};
 use crate::table::shorten;
 
@@ -58,7 +59,7 @@ fn one_line(parts: &[String], width: usize) -> Option<String> {
     let (first, others) = parts.split_first()?;
     let mut line = first.clone();
     for part in others {
-        if line.chars().count() + 3 + part.chars().count() > width {
+        if columns(&line) + 3 + columns(part) > width {
             break;
         }
         line.push_str(" · ");

@@ -8,6 +8,7 @@ use proctrace_findings::{
 };
 
 use crate::data::table_text;
+use crate::fit::columns;
 use crate::number::{or_dash, percent};
 use crate::style::Style;
 use crate::words::{begins, command_line, push_words};
@@ -276,7 +277,7 @@ fn push_command(out: &mut String, command: &Command, before: Option<&Command>, s
     }
     // The longest times leave no room beside them.
     let at = time(command.time_ns);
-    match at.chars().count() {
+    match columns(&at) {
         0..=8 => push_words(out, &at, &words, style),
         _ => push_words(out, "", &format!("{at}: {words}"), style),
     }

@@ -6,6 +6,7 @@ use proctrace_findings::{Rows, RowsValues, counted};
 use serde_json::{Value, json};
 
 use crate::escape::{csv, json as escape_json, terminal};
+use crate::fit::{at_left, columns, pieces};
 use crate::style::Style;
 use crate::table::{Align, Table};
 
@@ -45,7 +46,7 @@ pub fn rows_text(rows: &Rows, all: usize, style: Style) -> String {
 fn one_by_one(rows: &Rows, style: Style) -> String {
     let names: Vec<String> =
         rows.columns.iter().map(|column| terminal(&column.name).into_owned()).collect();
-    let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let widest = names.iter().map(|name| columns(name)).max().unwrap_or(0);
     let mut out = String::new();
     for row in 0..rows.height().min(style.rows) {
         if row > 0 {
@@ -54,17 +55,12 @@ fn one_by_one(rows: &Rows, style: Style) -> String {
         for (name, column) in names.iter().zip(&rows.columns) {
             let value = cell_text(&column.values, row);
             let room = style.width.saturating_sub(widest + 4).max(8);
-            let pad = " ".repeat(widest - name.chars().count());
-            let chars: Vec<char> = value.chars().collect();
-            for (at, part) in chars.chunks(room).enumerate() {
-                let part: String = part.iter().collect();
+            for (at, part) in pieces(&value, room).enumerate() {
                 match at {
-                    0 => out.push_str(&format!("  {name}{pad}  {part}\n")),
+                    _ if part.is_empty() => out.push_str(&format!("  {name}\n")),
+                    0 => out.push_str(&format!("  {}  {part}\n", at_left(name, widest))),
                     _ => out.push_str(&format!("  {}  {part}\n", " ".repeat(widest))),
                 }
-            }
-            if chars.is_empty() {
-                out.push_str(&format!("  {name}\n"));
             }
         }
     }

@@ -7,6 +7,7 @@ use proctrace_findings::{Category, Findings};
 use crate::advice;
 use crate::costs::{self, Row};
 use crate::escape::terminal;
+use crate::fit::{at_left, columns};
 use crate::head::{head, parts_in_lines};
 use crate::style::Style;
 use crate::tables::{by_cpu, in_order_of_cpu, others};
@@ -198,7 +199,7 @@ fn named(trace: &str, letters: usize) -> String {
     let short =
         || trace.rsplit_once('/').map(|(_, name)| format!(" …/{}", quoted(name).trim_start()));
     let names = [Some(quoted(trace)), short()].into_iter().flatten();
-    let mut fits = names.filter(|name| name.chars().count() <= letters);
+    let mut fits = names.filter(|name| columns(name) <= letters);
     fits.next().unwrap_or_else(|| " FILE".to_owned())
 }
 
@@ -206,16 +207,16 @@ fn named(trace: &str, letters: usize) -> String {
 fn commands(findings: &Findings, trace: &str, style: Style, is_long: bool) -> Vec<String> {
     let more = onward(findings);
     let width = style.width.saturating_sub(INDENT);
-    let words_max = more.iter().map(|it| it.words.chars().count()).max().unwrap_or(0);
+    let words_max = more.iter().map(|it| columns(&it.words)).max().unwrap_or(0);
     let trace = named(trace, width.saturating_sub("proctrace ".len() + words_max));
-    let length = |command: &Onward| command.words.chars().count() + trace.chars().count();
+    let length = |command: &Onward| columns(&command.words) + columns(&trace);
     let longest = more.iter().map(length).max().unwrap_or(0);
     let label = |at: usize| if at == 0 { "More" } else { "" };
     let start = |at: usize| format!("  {:<9}", label(at));
     if is_long && longest + INDENT + 44 <= style.width {
         let line = |(at, it): (usize, &Onward)| {
             let command = format!("{}{trace}", it.words);
-            format!("{}proctrace {command:<longest$}  {}", start(at), it.says)
+            format!("{}proctrace {}  {}", start(at), at_left(&command, longest), it.says)
         };
         return more.iter().enumerate().map(line).collect();
     }

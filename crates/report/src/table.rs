@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use crate::fit::{at_left, at_right, beginning, columns, cut, ending};
+
 /// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
@@ -51,7 +53,7 @@ impl Table {
         let least = widths.iter().enumerate().map(|(at, natural)| match self.columns[at].1 {
             Align::Right => *natural,
             Align::Left | Align::List => {
-                (*natural).min(WORDS_FAIR.max(self.columns[at].0.chars().count()))
+                (*natural).min(WORDS_FAIR.max(columns(&self.columns[at].0)))
             }
         });
         INDENT + least.sum::<usize>() + GAP * widths.len().saturating_sub(1) <= width
@@ -89,7 +91,7 @@ impl Table {
             (Align::Left, WIDTH_MIN),
         ] {
             while taken(&widths) > width {
-                let least = |column: usize| self.columns[column].0.chars().count().max(least);
+                let least = |column: usize| columns(&self.columns[column].0).max(least);
                 let widest = self
                     .aligned(align)
                     .filter(|column| widths[*column] > least(*column))
@@ -108,7 +110,7 @@ impl Table {
         for (column, prefix) in left_out {
             let title = &*self.columns[column].0;
             let before = if title.is_empty() { String::new() } else { format!("{title}: ") };
-            let room = width.saturating_sub(INDENT + before.chars().count() + 4);
+            let room = width.saturating_sub(INDENT + columns(&before) + 4);
             lines.push(format!("{}{before}… = {}", " ".repeat(INDENT), shorten(&prefix, room)));
         }
         lines
@@ -121,8 +123,8 @@ impl Table {
     fn widths(&self, rows: &[Vec<String>]) -> Vec<usize> {
         (0..self.columns.len())
             .map(|column| {
-                let cells = rows.iter().map(|row| row[column].chars().count());
-                cells.chain([self.columns[column].0.chars().count()]).max().unwrap_or(0)
+                let cells = rows.iter().map(|row| columns(&row[column]));
+                cells.chain([columns(&self.columns[column].0)]).max().unwrap_or(0)
             })
             .collect()
     }
@@ -135,11 +137,10 @@ impl Table {
                 Align::List => shorten_list(cell, widths[column]),
                 _ => shorten(cell, widths[column]),
             };
-            let pad = " ".repeat(widths[column].saturating_sub(text.chars().count()));
-            match align {
-                Align::Left | Align::List => line.extend([text, pad]),
-                Align::Right => line.extend([pad, text]),
-            }
+            line.push_str(&match align {
+                Align::Left | Align::List => at_left(&text, widths[column]),
+                Align::Right => at_right(&text, widths[column]),
+            });
             line.push_str(&" ".repeat(GAP));
         }
         line.truncate(line.trim_end().len());
@@ -159,7 +160,7 @@ fn take_prefix(rows: &mut [Vec<String>], column: usize) -> Option<String> {
     let end = first[column].as_bytes()[..end].iter().rposition(|byte| b"/ ".contains(byte))? + 1;
     let prefix = first[column][..end].to_owned();
     // "taskwrapper (57 %)" is not a path: its name must stay.
-    if others.is_empty() || !prefix.contains('/') || prefix.chars().count() < PREFIX_MIN {
+    if others.is_empty() || !prefix.contains('/') || columns(&prefix) < PREFIX_MIN {
         return None;
     }
     for row in rows {
@@ -170,12 +171,12 @@ fn take_prefix(rows: &mut [Vec<String>], column: usize) -> Option<String> {
 
 /// Truncates between items: "grep 57, ps 38, …".
 pub(crate) fn shorten_list(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
+    if columns(text) <= width {
         return text.to_owned();
     }
     let mut out = String::new();
     for item in text.split(", ") {
-        if out.chars().count() + item.chars().count() + ", …".chars().count() > width {
+        if columns(&out) + columns(item) + columns(", …") > width {
             break;
         }
         out.push_str(item);
@@ -188,62 +189,53 @@ pub(crate) fn shorten_list(text: &str, width: usize) -> String {
 /// they differ stays: "tests/…y::test_create", "tests/…y::test_delete".
 pub(crate) fn shorten_apart(texts: &mut [&mut String], width: usize) {
     let mut same: HashMap<String, Vec<usize>> = HashMap::new();
-    for (at, text) in texts.iter().enumerate().filter(|(_, text)| text.chars().count() > width) {
+    for (at, text) in texts.iter().enumerate().filter(|(_, text)| columns(text) > width) {
         same.entry(shorten(text, width)).or_default().push(at);
     }
     for (_, members) in same {
-        let (Some(first), Some(shared)) = (members.first(), shared_chars(texts, &members)) else {
-            continue;
-        };
+        let Some(shared) = shared(texts, &members) else { continue };
         // Some of what is shared tells where the rest is.
-        let head: String = texts[*first].chars().take((width / 3).min(shared)).collect();
-        let skipped = shared.saturating_sub(2).max(head.chars().count());
+        let head = beginning(&shared, width / 3);
+        let two_back = shared.char_indices().nth_back(1).map_or(0, |(at, _)| at);
         for at in members {
-            let tail: String = texts[at].chars().skip(skipped).collect();
-            let mut whole = format!("{head}…{tail}");
-            if whole.chars().count() > width {
-                whole = whole.chars().take(width.saturating_sub(1)).collect();
-                whole.push('…');
-            }
-            *texts[at] = whole;
+            let tail = &texts[at][two_back.max(head.len())..];
+            *texts[at] = cut(&format!("{head}…{tail}"), width).into_owned();
         }
     }
 }
 
-/// Characters at the beginning that all of these have; `None` if they do not differ.
-fn shared_chars(texts: &[&mut String], members: &[usize]) -> Option<usize> {
+/// The beginning that all of these have; `None` if they do not differ.
+fn shared(texts: &[&mut String], members: &[usize]) -> Option<String> {
     let (first, others) = members.split_first()?;
     let first = &**texts[*first];
     let with = |at: &usize| {
         let other = &**texts[*at];
-        let same = first.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
-        (other != first).then_some(same)
+        let same = first.chars().zip(other.chars()).take_while(|(one, other)| one == other);
+        (other != first).then(|| same.map(|(c, _)| c).collect())
     };
-    others.iter().filter_map(with).min()
+    others.iter().filter_map(with).min_by_key(String::len)
 }
 
 /// Truncates in the middle, because both ends of a name are more informative than its middle.
 pub(crate) fn shorten(text: &str, width: usize) -> String {
-    let length = text.chars().count();
-    if length <= width {
+    if columns(text) <= width {
         return text.to_owned();
     }
     if width < 3 {
-        return text.chars().take(width).collect();
+        return beginning(text, width).to_owned();
     }
-    let front = front_length(text, width - 1);
-    let back = width - 1 - front;
-    text.chars().take(front).chain(['…']).chain(text.chars().skip(length - back)).collect()
+    let front = beginning(text, front_width(text, width - 1));
+    format!("{front}…{}", ending(text, width - 1 - columns(front)))
 }
 
-/// Number of the kept characters that are taken from the front. Program names differ near both ends
+/// Number of the kept columns that are taken from the front. Program names differ near both ends
 /// ("o2-tpc-reco-workflow", "x86_64-linux-gnu-gcc-12"). Paths differ towards the end, and keep the
 /// whole file name if it fits.
-fn front_length(text: &str, kept: usize) -> usize {
+fn front_width(text: &str, kept: usize) -> usize {
     if !text.starts_with('/') {
         return kept * 2 / 5;
     }
-    let file = text.rsplit('/').next().map_or(0, |file| file.chars().count());
+    let file = text.rsplit('/').next().map_or(0, columns);
     let front = kept / 3;
     if file <= kept { front.min(kept - file) } else { front }
 }
@@ -271,11 +263,26 @@ mod tests {
     }
 
     #[test]
+    fn columns_stand_below_each_other_whatever_is_in_them() {
+        let mut table = Table::new(&[("name", Align::Left), ("n", Align::Right)]);
+        for name in ["漢字漢字漢字漢字漢字", "plain"] {
+            table.row([name.to_owned(), "7".to_owned()]);
+        }
+        for (width, first) in [(80, "  漢字漢字漢字漢字漢字  7"), (15, "  漢…字漢字   7")]
+        {
+            let lines = table.lines(width);
+            assert_eq!(lines[1], first);
+            assert!(lines.iter().all(|line| columns(line) == columns(&lines[1])), "{lines:#?}");
+        }
+    }
+
+    #[test]
     fn long_text_loses_its_middle() {
         assert_eq!(shorten("short", 8), "short");
         assert_eq!(shorten("/usr/lib/x86_64-linux-gnu", 13), "/usr…inux-gnu");
         assert_eq!(shorten("abc", 2), "ab");
-        assert_eq!(shorten("grüße aus köln", 5).chars().count(), 5);
+        assert_eq!(columns(&shorten("grüße aus köln", 5)), 5);
+        assert_eq!(shorten("漢字漢字漢字", 7), "漢…漢字");
     }
 
     #[test]

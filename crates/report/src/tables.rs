@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use proctrace_findings::Category;
 
 use crate::escape::terminal;
+use crate::fit::columns;
 use crate::number::{count, or_dash, percent, share, time};
 use crate::table::{Align, Table, shorten, shorten_list};
 
@@ -78,6 +79,6 @@ pub(crate) fn others(categories: &[&Category], shown: usize, width: usize) -> Op
         })
         .collect();
     let start = format!("  and {} more, most processes first: ", rest.len());
-    let list = shorten_list(&names.join(", "), width.saturating_sub(start.chars().count()));
+    let list = shorten_list(&names.join(", "), width.saturating_sub(columns(&start)));
     (!rest.is_empty()).then(|| format!("{start}{list}\n"))
 }

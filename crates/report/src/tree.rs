@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use proctrace_findings::{ProcessTree, TreeRow, count, counted, time};
 
 use crate::escape::terminal;
+use crate::fit::{at_right, columns};
 use crate::number::{or_dash, percent};
 use crate::style::Style;
 use crate::words::{begins, push_words};
@@ -23,14 +24,13 @@ pub fn tree_text(tree: &ProcessTree, style: Style) -> String {
     let mut out = format!("{}\n", style.bold(&title));
     let figures: Vec<[String; 5]> = tree.rows.iter().map(|row| figures(row, tree)).collect();
     let width = |column: usize| {
-        let cells = figures.iter().map(|cells| cells[column].chars().count());
+        let cells = figures.iter().map(|cells| columns(&cells[column]));
         cells.chain([TITLES[column].len()]).max().unwrap_or(0)
     };
     let widths: [usize; 5] = std::array::from_fn(width);
     let lead = |cells: [&str; 5]| {
         cells.iter().zip(widths).fold(String::new(), |mut line, (cell, width)| {
-            let pad = width.saturating_sub(cell.chars().count());
-            let _ = write!(line, "  {}{cell}", " ".repeat(pad));
+            let _ = write!(line, "  {}", at_right(cell, width));
             line
         })
     };
@@ -41,7 +41,7 @@ pub fn tree_text(tree: &ProcessTree, style: Style) -> String {
         let mut line = lead(cells.each_ref().map(|cell| &**cell));
         line.push_str("  ");
         line.push_str(&branch(row.depth, is_last, &mut lines));
-        let room = style.width.saturating_sub(line.chars().count());
+        let room = style.width.saturating_sub(columns(&line));
         let _ = writeln!(out, "{line}{}", begins(&label(row), room));
     }
     if tree.rows.is_empty() {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::data::wrap;
 use crate::escape::terminal;
+use crate::fit::{beginning, columns, pieces, wrap};
 use crate::style::Style;
 
 /// Column at which the words begin.
@@ -21,18 +21,8 @@ pub(crate) fn push_words(out: &mut String, label: &str, words: &str, style: Styl
 
 /// Lines of at most this width.
 pub(crate) fn broken(words: &str, width: usize) -> Vec<String> {
-    let width = width.max(1);
-    let mut lines = Vec::new();
-    for line in wrap(&terminal(words), width) {
-        let mut rest: Vec<char> = line.chars().collect();
-        while rest.len() > width {
-            let tail = rest.split_off(width);
-            lines.push(rest.iter().collect());
-            rest = tail;
-        }
-        lines.push(rest.iter().collect());
-    }
-    lines
+    let lines = wrap(&terminal(words), width);
+    lines.iter().flat_map(|line| pieces(line, width)).map(str::to_owned).collect()
 }
 
 /// Arguments as a shell would take them, so that empty ones and those with spaces can be seen.
@@ -50,11 +40,10 @@ pub(crate) fn command_line(arguments: &[String]) -> String {
 
 /// The beginning of a text that is too long.
 pub(crate) fn begins(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
+    if columns(text) <= width {
         return text.to_owned();
     }
-    let head: String = text.chars().take(width.saturating_sub(1)).collect();
-    format!("{}…", head.trim_end())
+    format!("{}…", beginning(text, width.saturating_sub(1)).trim_end())
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Knowledge of each quantity in a recording: exact, an estimate, or absent.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// A quantity that a source of records may provide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Quantity {
     /// Births of processes and threads, and thereby parentage.
     Forks,
@@ -59,33 +61,8 @@ pub enum Quantity {
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Self; 25] = [
-        Self::Forks,
-        Self::Execs,
-        Self::Argv,
-        Self::Cpu,
-        Self::Split,
-        Self::Switches,
-        Self::RunDelay,
-        Self::Faults,
-        Self::PeakRss,
-        Self::Io,
-        Self::LookupsOpen,
-        Self::LookupsStat,
-        Self::LookupsAccess,
-        Self::LookupsReadlink,
-        Self::LookupsChdir,
-        Self::LookupsExec,
-        Self::Samples,
-        Self::Memory,
-        Self::Environment,
-        Self::LookupTimes,
-        Self::OpenedFiles,
-        Self::Mounts,
-        Self::Waits,
-        Self::Signals,
-        Self::Times,
-    ];
+    pub const ALL: [Self; Self::VARIANTS.len()] =
+        *Self::VARIANTS.first_chunk().expect("all of them");
 
     /// The families of calls whose failures are failed look-ups.
     pub const LOOKUPS: [Self; 5] = [
@@ -98,33 +75,7 @@ impl Quantity {
 
     /// Stable name, as used in headers.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Forks => "forks",
-            Self::Execs => "execs",
-            Self::Argv => "argv",
-            Self::Cpu => "cpu",
-            Self::Split => "split",
-            Self::Switches => "switches",
-            Self::RunDelay => "run_delay",
-            Self::Faults => "faults",
-            Self::PeakRss => "peak_rss",
-            Self::Io => "io",
-            Self::LookupsOpen => "lookups_open",
-            Self::LookupsStat => "lookups_stat",
-            Self::LookupsAccess => "lookups_access",
-            Self::LookupsReadlink => "lookups_readlink",
-            Self::LookupsChdir => "lookups_chdir",
-            Self::LookupsExec => "lookups_exec",
-            Self::Samples => "samples",
-            Self::Memory => "memory",
-            Self::Environment => "environment",
-            Self::LookupTimes => "lookup_times",
-            Self::OpenedFiles => "opened_files",
-            Self::Mounts => "mounts",
-            Self::Waits => "waits",
-            Self::Signals => "signals",
-            Self::Times => "times",
-        }
+        self.into()
     }
 
     /// Description for messages: "failed stats are not known".

@@ -31,7 +31,7 @@ impl<W: Write> Viewer for Folded<W> {
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<Written> {
-        let names: Vec<String> = self.stacks.names.names.iter().map(|name| frame(name)).collect();
+        let names: Vec<String> = self.stacks.names.iter().map(|name| frame(name)).collect();
         let mut written = Written { names: ("stack", "stacks"), ..Written::default() };
         if !self.stacks.knows(self.weight) {
             written.notes.push("the recording does not contain CPU time".to_owned());

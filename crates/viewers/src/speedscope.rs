@@ -47,8 +47,8 @@ impl<W: Write> Speedscope<W> {
 
     /// A frame of the program, and in it one of what it did.
     fn step(&mut self, step: &TimelineStep<'_>) -> io::Result<()> {
-        let program = self.stacks.names.number_of(text::program(step.program));
-        let doing = self.stacks.names.number_of(step.doing);
+        let program = self.stacks.number_of(text::program(step.program));
+        let doing = self.stacks.number_of(step.doing);
         let (events, end_ns) = match &mut self.path {
             Some(path) => path,
             none => {
@@ -75,7 +75,7 @@ impl<W: Write> Speedscope<W> {
 
     fn phase(&mut self, phase: &TimelinePhase<'_>) {
         let (events, end_ns) = &mut self.phases;
-        let frame = self.stacks.names.number_of(phase.name);
+        let frame = self.stacks.number_of(phase.name);
         let begin_ns = phase.begin_ns.max(*end_ns);
         *end_ns = phase.end_ns.max(begin_ns);
         events.push(json!({"type": "O", "frame": frame, "at": begin_ns}));
@@ -136,7 +136,7 @@ impl<W: Write> Viewer for Speedscope<W> {
                 self.profiles.push(&mut self.out, &profile)?;
             }
         }
-        let names = &self.stacks.names.names;
+        let names = &self.stacks.names;
         let frames: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
         self.out.write_all(b"\n],\"shared\":")?;
         json::write(&mut self.out, &json!({ "frames": frames }))?;

@@ -1,5 +1,6 @@
 //! Chains of programs with their numbers, in the order of a flame graph.
 
+use indexmap::IndexSet;
 use proctrace_findings::TimelineStack;
 
 use crate::Weight;
@@ -18,26 +19,7 @@ struct Node {
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
     nodes: Vec<Node>,
-    pub(crate) names: Names,
-}
-
-/// Names by number.
-#[derive(Debug, Default)]
-pub(crate) struct Names {
-    pub(crate) names: Vec<String>,
-    numbers: std::collections::HashMap<String, u32>,
-}
-
-impl Names {
-    pub(crate) fn number_of(&mut self, name: &str) -> u32 {
-        if let Some(number) = self.numbers.get(name) {
-            return *number;
-        }
-        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        self.names.push(name.to_owned());
-        self.numbers.insert(name.to_owned(), number);
-        number
-    }
+    pub(crate) names: IndexSet<String>,
 }
 
 /// A chain with its number.
@@ -49,8 +31,15 @@ pub(crate) struct Weighed {
 }
 
 impl Stacks {
+    /// The number of a name.
+    pub(crate) fn number_of(&mut self, name: &str) -> u32 {
+        let known = self.names.get_index_of(name);
+        let number = known.unwrap_or_else(|| self.names.insert_full(name.to_owned()).0);
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn add(&mut self, stack: &TimelineStack<'_>) {
-        let name = self.names.number_of(stack.program);
+        let name = self.number_of(stack.program);
         // A chain that did not come before would make a circle.
         let parent = stack.parent.filter(|parent| (*parent as usize) < self.nodes.len());
         let (processes, cpu_ns, wall_ns) = (stack.processes, stack.cpu_ns, stack.wall_ns);

@@ -1,7 +1,10 @@
 //! System calls, numbered independently of the architecture.
 
+use strum::{FromRepr, IntoStaticStr, VariantArray};
+
 /// The system call behind a fork, a failed look-up or a failed exec.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, FromRepr, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[repr(u16)]
 pub enum Call {
     /// Unknown (an io_uring worker, for example).
@@ -51,61 +54,18 @@ pub enum Call {
 impl Call {
     /// The call with this number; [`Call::Unknown`] if there is none.
     pub fn from_number(number: u16) -> Self {
-        match number {
-            1 => Self::Open,
-            2 => Self::Openat,
-            3 => Self::Openat2,
-            4 => Self::Creat,
-            5 => Self::Execve,
-            6 => Self::Execveat,
-            7 => Self::Stat,
-            8 => Self::Lstat,
-            9 => Self::Newfstatat,
-            10 => Self::Statx,
-            11 => Self::Access,
-            12 => Self::Faccessat,
-            13 => Self::Faccessat2,
-            14 => Self::Readlink,
-            15 => Self::Readlinkat,
-            16 => Self::Fork,
-            17 => Self::Vfork,
-            18 => Self::Clone,
-            19 => Self::Clone3,
-            20 => Self::Chdir,
-            _ => Self::Unknown,
-        }
+        Self::from_repr(number).unwrap_or(Self::Unknown)
     }
 
     /// The name as in the manual pages.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Open => "open",
-            Self::Openat => "openat",
-            Self::Openat2 => "openat2",
-            Self::Creat => "creat",
-            Self::Execve => "execve",
-            Self::Execveat => "execveat",
-            Self::Stat => "stat",
-            Self::Lstat => "lstat",
-            Self::Newfstatat => "newfstatat",
-            Self::Statx => "statx",
-            Self::Access => "access",
-            Self::Faccessat => "faccessat",
-            Self::Faccessat2 => "faccessat2",
-            Self::Readlink => "readlink",
-            Self::Readlinkat => "readlinkat",
-            Self::Fork => "fork",
-            Self::Vfork => "vfork",
-            Self::Clone => "clone",
-            Self::Clone3 => "clone3",
-            Self::Chdir => "chdir",
-        }
+        self.into()
     }
 }
 
 /// Calls that look a path up for the same purpose, selectable together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Family {
     /// open, openat, openat2, creat
     Open,
@@ -123,8 +83,8 @@ pub enum Family {
 
 impl Family {
     /// Every family.
-    pub const ALL: [Self; 6] =
-        [Self::Open, Self::Stat, Self::Access, Self::Readlink, Self::Chdir, Self::Exec];
+    pub const ALL: [Self; Self::VARIANTS.len()] =
+        *Self::VARIANTS.first_chunk().expect("all of them");
 
     /// Its calls.
     pub fn calls(self) -> &'static [Call] {
@@ -145,14 +105,7 @@ impl Family {
 
     /// The name used on the command line and in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Stat => "stat",
-            Self::Access => "access",
-            Self::Readlink => "readlink",
-            Self::Chdir => "chdir",
-            Self::Exec => "exec",
-        }
+        self.into()
     }
 
     /// The family of this name.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strum::{FromRepr, IntoStaticStr, VariantArray};
 
 use crate::layout::{
     Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Layout, LookupTime, Loss,
@@ -11,8 +12,23 @@ use crate::layout::{
 };
 
 /// The kind of a record. The numbers are stored in files: never renumber.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    FromRepr,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[repr(u16)]
 pub enum Kind {
     /// A task traced from now on that has no fork record: the launched command, or one that already
@@ -68,37 +84,13 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in order of its number.
-    pub const ALL: [Self; 24] = [
-        Self::Attach,
-        Self::Fork,
-        Self::Exec,
-        Self::ExecArgs,
-        Self::ExecFailed,
-        Self::Exit,
-        Self::LookupFailed,
-        Self::Rename,
-        Self::Sample,
-        Self::Tick,
-        Self::Env,
-        Self::Loss,
-        Self::Blind,
-        Self::Memory,
-        Self::LookupNamed,
-        Self::LookupAgain,
-        Self::Workdir,
-        Self::Place,
-        Self::Mounts,
-        Self::LookupTime,
-        Self::OpenedNamed,
-        Self::OpenedAgain,
-        Self::Wait,
-        Self::Signal,
-    ];
+    pub const ALL: [Self; Self::VARIANTS.len()] =
+        *Self::VARIANTS.first_chunk().expect("all of them");
 
     /// The kind with this number, if this version knows it.
     #[inline]
     pub fn from_number(number: u16) -> Option<Self> {
-        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+        Self::from_repr(number)
     }
 
     /// The memory layout of the fixed part; its first field is the head.
@@ -140,32 +132,7 @@ impl Kind {
 
     /// The name used in `dump` and in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Attach => "attach",
-            Self::Fork => "fork",
-            Self::Exec => "exec",
-            Self::ExecArgs => "exec_args",
-            Self::ExecFailed => "exec_failed",
-            Self::Exit => "exit",
-            Self::LookupFailed => "lookup_failed",
-            Self::Rename => "rename",
-            Self::Sample => "sample",
-            Self::Tick => "tick",
-            Self::Env => "env",
-            Self::Loss => "loss",
-            Self::Blind => "blind",
-            Self::Memory => "memory",
-            Self::LookupNamed => "lookup_named",
-            Self::LookupAgain => "lookup_again",
-            Self::Workdir => "workdir",
-            Self::Place => "place",
-            Self::Mounts => "mounts",
-            Self::LookupTime => "lookup_time",
-            Self::OpenedNamed => "opened_named",
-            Self::OpenedAgain => "opened_again",
-            Self::Wait => "wait",
-            Self::Signal => "signal",
-        }
+        self.into()
     }
 }
 
@@ -176,8 +143,23 @@ impl fmt::Display for Kind {
 }
 
 /// The reason a record was lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    FromRepr,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[repr(u16)]
 pub enum LossReason {
     /// The ring buffer was full.
@@ -192,26 +174,23 @@ pub enum LossReason {
 
 impl LossReason {
     /// Every reason, in order of its number.
-    pub const ALL: [Self; 4] = [Self::RingFull, Self::Storage, Self::Recursion, Self::Unreadable];
+    pub const ALL: [Self; Self::VARIANTS.len()] =
+        *Self::VARIANTS.first_chunk().expect("all of them");
 
     /// The reason with this number, if this version knows it.
     pub fn from_number(number: u16) -> Option<Self> {
-        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+        Self::from_repr(number)
     }
 
     /// The name used in `dump` and in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::RingFull => "ring_full",
-            Self::Storage => "storage",
-            Self::Recursion => "recursion",
-            Self::Unreadable => "unreadable",
-        }
+        self.into()
     }
 }
 
 /// An interface that is not traced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, FromRepr, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[repr(u32)]
 pub enum BlindSpot {
     /// The task created an io_uring: opens through it involve no system call.
@@ -227,18 +206,12 @@ pub enum BlindSpot {
 impl BlindSpot {
     /// The blind spot with this number, if this version knows it.
     pub fn from_number(number: u32) -> Option<Self> {
-        [Self::IoUring, Self::RefusedTracer, Self::LetGo]
-            .into_iter()
-            .find(|spot| *spot as u32 == number)
+        Self::from_repr(number)
     }
 
     /// The name used in `dump` and in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::IoUring => "io_uring",
-            Self::RefusedTracer => "refused_tracer",
-            Self::LetGo => "let_go",
-        }
+        self.into()
     }
 }
 

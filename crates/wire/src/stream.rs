@@ -1,8 +1,10 @@
 //! The streams of a recording.
 
+use strum::{FromRepr, VariantArray};
+
 /// Records are transferred and stored in several streams, each in its own order of arrival, so that a
 /// burst in one neither delays nor displaces records of another, and a reader can skip streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, FromRepr, VariantArray)]
 #[repr(u8)]
 pub enum Stream {
     /// attach, fork, exec, exit, rename, env, place, mounts, signal, loss.
@@ -17,10 +19,11 @@ pub enum Stream {
 
 impl Stream {
     /// Every stream.
-    pub const ALL: [Self; 4] = [Self::Lifecycle, Self::Lookups, Self::Samples, Self::Waits];
+    pub const ALL: [Self; Self::VARIANTS.len()] =
+        *Self::VARIANTS.first_chunk().expect("all of them");
 
     /// The stream with this number, if this version knows it.
     pub fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+        Self::from_repr(number)
     }
 }

@@ -1,9 +1,12 @@
 //! Object of a task's wait, and what ended it.
 
+use strum::{IntoStaticStr, VariantArray};
+
 use crate::layout::{WAIT_BY_END, WAIT_BY_INTERRUPT, WAIT_BY_TASK, Wait};
 
 /// Object of a task's wait, derived from its system call, the file concerned and its state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum WaitFor {
     /// It was ready to run: preempted, or just created.
     Cpu,
@@ -39,43 +42,12 @@ pub enum WaitFor {
 
 impl WaitFor {
     /// Every reason.
-    pub const ALL: [Self; 15] = [
-        Self::Cpu,
-        Self::Child,
-        Self::Vfork,
-        Self::Pipe,
-        Self::Socket,
-        Self::Futex,
-        Self::Disk,
-        Self::Timer,
-        Self::Poll,
-        Self::FileLock,
-        Self::Signal,
-        Self::Device,
-        Self::Queue,
-        Self::Stopped,
-        Self::Other,
-    ];
+    pub const ALL: [Self; Self::VARIANTS.len()] =
+        *Self::VARIANTS.first_chunk().expect("all of them");
 
     /// The name used in `dump` and in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Child => "child",
-            Self::Vfork => "vfork",
-            Self::Pipe => "pipe",
-            Self::Socket => "socket",
-            Self::Futex => "futex",
-            Self::Disk => "disk",
-            Self::Timer => "timer",
-            Self::Poll => "poll",
-            Self::FileLock => "file_lock",
-            Self::Signal => "signal",
-            Self::Device => "device",
-            Self::Queue => "queue",
-            Self::Stopped => "stopped",
-            Self::Other => "other",
-        }
+        self.into()
     }
 
     /// Object of a recorded wait.

@@ -3,36 +3,32 @@
 use proctrace_findings::LeftOut;
 use proctrace_wire::escape::to_text;
 
-use proctrace_classify::fast::FastMap;
+use proctrace_classify::fast::FastIndexSet;
 
 /// Numbers of strings, up to a total size; strings beyond it have no number.
 #[derive(Debug)]
 pub(super) struct Strings {
-    strings: Vec<String>,
-    numbers: FastMap<String, u64>,
+    strings: FastIndexSet<String>,
     room_bytes: usize,
     refused: u64,
 }
 
 impl Strings {
     pub(super) fn new(room_bytes: usize) -> Self {
-        Self { strings: Vec::new(), numbers: FastMap::default(), room_bytes, refused: 0 }
+        Self { strings: FastIndexSet::default(), room_bytes, refused: 0 }
     }
 
     /// The number of a string; `None` if there is no room for it.
     pub(super) fn number_of(&mut self, text: &str) -> Option<u64> {
-        if let Some(number) = self.numbers.get(text) {
-            return Some(*number);
+        if let Some(number) = self.strings.get_index_of(text) {
+            return Some(number as u64);
         }
         let Some(room_bytes) = self.room_bytes.checked_sub(text.len()) else {
             self.refused += 1;
             return None;
         };
         self.room_bytes = room_bytes;
-        let number = self.strings.len() as u64;
-        self.strings.push(text.to_owned());
-        self.numbers.insert(text.to_owned(), number);
-        Some(number)
+        Some(self.strings.insert_full(text.to_owned()).0 as u64)
     }
 
     pub(super) fn number_of_bytes(&mut self, bytes: &[u8]) -> Option<u64> {
@@ -45,6 +41,6 @@ impl Strings {
     }
 
     pub(super) fn into_inner(self) -> Vec<String> {
-        self.strings
+        self.strings.into_iter().collect()
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use strum::IntoStaticStr;
 
 use super::DEFAULT_TRACE;
 use super::csv::CsvArgs;
@@ -145,7 +146,8 @@ pub(crate) struct TryArgs {
 }
 
 /// The remedies that can be applied from outside, and those that cannot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, ValueEnum)]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum Tried {
     /// A directory of links to the libraries found by LD_LIBRARY_PATH.
     Farm,
@@ -171,16 +173,6 @@ pub(crate) enum Tried {
 impl Tried {
     /// The stable name of the remedy.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Farm => "farm",
-            Self::FarmSystem => "farm-system",
-            Self::Merge => "merge",
-            Self::Drop => "drop",
-            Self::Reorder => "reorder",
-            Self::Clean => "clean",
-            Self::Path => "path",
-            Self::Unset => "unset",
-            Self::Needed => "needed",
-        }
+        self.into()
     }
 }

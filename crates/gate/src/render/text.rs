@@ -1,6 +1,7 @@
 //! The report for a terminal and a CI log: 80 columns, the most severe findings first.
 
 use proctrace_report::escape::terminal;
+use proctrace_report::fit::{beginning, columns};
 
 use super::{
     ADVICE, ALSO, advice, brief, contributors_heading, heading, origin, other_effect, others,
@@ -96,7 +97,7 @@ fn push_heading(out: &mut String, report: &Report, group: &Group, first: &Findin
 /// Appends text and, right-aligned, the location of a rule; both on one line if they fit.
 fn push_with_origin(out: &mut String, indent: usize, what: &str, origin: &str) {
     let (shown, origin) = (terminal(what), terminal(origin));
-    let (left, right) = (indent + shown.chars().count(), origin.chars().count());
+    let (left, right) = (indent + columns(&shown), columns(&origin));
     if left + 2 + right <= WIDTH && !what.contains('\n') {
         out.extend([&*" ".repeat(indent), &*shown]);
         if right > 0 {
@@ -153,8 +154,8 @@ fn push_words<'w>(out: &mut String, indents: [usize; 2], words: impl Iterator<It
     let mut column = 0;
     for word in words {
         let whole = word.contains(LABEL);
-        let mut word: Vec<char> = word.chars().collect();
-        if column > indent && column + 1 + word.len() > WIDTH {
+        let mut word = word.to_owned();
+        if column > indent && column + 1 + columns(&word) > WIDTH {
             out.push('\n');
             (column, indent) = (0, others);
         } else if column > indent {
@@ -166,19 +167,19 @@ fn push_words<'w>(out: &mut String, indents: [usize; 2], words: impl Iterator<It
                 out.push_str(&" ".repeat(indent));
                 column = indent;
                 // Not even a word of a name begins a line with two colons.
-                if word.starts_with(&[':', ':']) {
-                    word.splice(..1, "\\x3a".chars());
+                if word.starts_with("::") {
+                    word.replace_range(..1, "\\x3a");
                 }
             }
-            let room = if whole { word.len() } else { WIDTH.saturating_sub(column).max(1) };
-            let mut end = word.len().min(room);
+            let room = if whole { usize::MAX } else { WIDTH.saturating_sub(column) };
+            let least = word.chars().next().map_or(0, char::len_utf8);
+            let most = beginning(&word, room).len().max(least);
             // A line that begins with two colons may be interpreted as a command by a CI system.
-            while end > 1 && word[end..].starts_with(&[':', ':']) {
-                end -= 1;
-            }
-            let rest = word.split_off(end);
-            column += word.len();
-            out.extend(word);
+            let may_end =
+                |end: &usize| word.is_char_boundary(*end) && !word[*end..].starts_with("::");
+            let rest = word.split_off((least..=most).rev().find(may_end).unwrap_or(least));
+            column += columns(&word);
+            out.push_str(&word);
             word = rest;
             if word.is_empty() {
                 break;
@@ -270,7 +271,7 @@ mod tests {
         fn hostile_names_keep_to_the_width(name in "\\PC{0,300}|[\u{1b}\n \u{202e}a]{0,99}") {
             let text = text(&sample::report(&name), 10);
             for line in text.lines() {
-                let fits = line.chars().count() <= WIDTH || line.contains(LABEL);
+                let fits = columns(line) <= WIDTH || line.contains(LABEL);
                 prop_assert!(fits, "{}", line);
                 let harmful = line.contains(|c: char| c.is_control() || c == '\u{202e}');
                 prop_assert!(!harmful, "{}", line);

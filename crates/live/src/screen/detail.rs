@@ -1,5 +1,7 @@
 //! One process: its command line, its relatives, its accounting, its failed look-ups.
 
+use proctrace_report::escape::terminal;
+use proctrace_report::fit::pieces;
 use proctrace_report::number::{bytes, count, counted, or_dash, time};
 use proctrace_wire::Outcome;
 use ratatui::buffer::Buffer;
@@ -173,26 +175,12 @@ fn searched(view: &View, process: &Process) -> Vec<(&'static str, String)> {
 
 /// A text in lines of at most `width` columns; the last ends with an ellipsis if there is more.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let visible = proctrace_report::escape::terminal(text);
-    let mut lines = vec![String::new()];
-    let mut columns = 0;
-    for c in visible.chars() {
-        let wide = super::paint::columns(c.encode_utf8(&mut [0; 4]));
-        if columns + wide > width.max(2) {
-            if lines.len() == COMMAND_LINES {
-                if let Some(last) = lines.last_mut() {
-                    last.pop();
-                    last.push('…');
-                }
-                break;
-            }
-            lines.push(String::new());
-            columns = 0;
-        }
-        columns += wide;
-        if let Some(last) = lines.last_mut() {
-            last.push(c);
-        }
+    let visible = terminal(text);
+    let mut pieces = pieces(&visible, width.max(2));
+    let mut lines: Vec<String> = pieces.by_ref().take(COMMAND_LINES).map(str::to_owned).collect();
+    if let (Some(last), Some(_)) = (lines.last_mut(), pieces.next()) {
+        last.pop();
+        last.push('…');
     }
     lines
 }

@@ -1,5 +1,6 @@
 //! The whole view: figures at the top, lists below, keys at the bottom.
 
+use proctrace_report::fit::columns;
 use proctrace_report::number::{count, counted, percent, time};
 use proctrace_trace::{Ended, Trailer};
 use ratatui::buffer::Buffer;
@@ -54,7 +55,7 @@ impl Screen {
     ) {
         fill(buffer, area, 0, theme.title);
         let state = state(view, status, self.is_paused);
-        let width = u16::try_from(super::paint::columns(&state)).unwrap_or(u16::MAX);
+        let width = u16::try_from(columns(&state)).unwrap_or(u16::MAX);
         let left = Rect { width: area.width.saturating_sub(width.saturating_add(1)), ..area };
         let command = view.header().command.join(" ");
         let subject = if command.is_empty() { &view.header().scope } else { &command };
@@ -142,7 +143,7 @@ impl Screen {
             line.text(&format!(" {} ", pane.title()), style).space(1);
         }
         let order = format!("{} ", self.order());
-        if super::paint::columns(&order) < usize::from(line.left()) {
+        if columns(&order) < usize::from(line.left()) {
             line.at_right(&order, theme.dim);
         } else {
             line.text(&order, theme.dim);
@@ -168,7 +169,7 @@ impl Screen {
         line.space(1);
         for (key, does) in self.keys_now() {
             // Whole, or not at all.
-            if super::paint::columns(key) + 1 + super::paint::columns(does) > line.left().into() {
+            if columns(key) + 1 + columns(does) > line.left().into() {
                 break;
             }
             line.text(key, theme.value).space(1).text(does, theme.dim).space(2);

@@ -1,6 +1,7 @@
 //! Painting text into a buffer: escaped, measured and cut.
 
 use proctrace_report::escape::terminal;
+use proctrace_report::fit::{columns, cut};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -77,15 +78,8 @@ impl<'a> Line<'a> {
         // More characters than columns are never visible: a command line may have thousands.
         let few: String = text.chars().take(usize::from(width) * 2 + 8).collect();
         let visible = terminal(&few);
-        let is_cut = columns(&visible) > usize::from(width);
-        // Of a wide character at the edge, nothing is left.
-        let room = usize::from(if is_cut { width - 1 } else { width });
-        let (x, _) = self.buffer.set_stringn(self.x, self.y, &*visible, room, style);
-        self.x = x;
-        if is_cut {
-            self.buffer.set_stringn(x, self.y, "…", 1, style);
-            self.x = x + 1;
-        }
+        let shown = cut(&visible, width.into());
+        (self.x, _) = self.buffer.set_stringn(self.x, self.y, shown, width.into(), style);
         self
     }
 
@@ -122,11 +116,6 @@ impl<'a> Line<'a> {
             self.text(text, style);
         }
     }
-}
-
-/// The columns that a text takes in a terminal, as ratatui measures it.
-pub(crate) fn columns(text: &str) -> usize {
-    ratatui::text::Span::raw(text).width()
 }
 
 /// Fills a line of an area with a style.
@@ -202,7 +191,6 @@ mod tests {
     #[test]
     fn wide_characters_take_two_columns() {
         let theme = Theme::new(false);
-        assert_eq!(columns("漢字"), 4);
         let text = line(8, |l| {
             l.column("漢字漢字", 5, theme.plain).text("x", theme.plain);
         });

@@ -235,12 +235,8 @@ impl Screen {
         buffer: &mut Buffer,
         theme: &Theme,
     ) -> usize {
-        let most = view.directories.most();
-        let mut shown: Vec<_> = most
-            .iter()
-            .map(|d| (d.path(), d.count))
-            .filter(|(path, _)| self.matches(path))
-            .collect();
+        let mut shown = view.directories.most();
+        shown.retain(|(path, _)| self.matches(path));
         if self.sort(Pane::Directories) == Sort::Name {
             shown.sort();
         }

@@ -1,10 +1,11 @@
 //! Directories that were searched in vain.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 
+use foldhash::fast::RandomState;
+use indexmap::IndexMap;
 use proctrace_wire::escape::to_text;
-
-use super::FastMap;
 
 /// Directories that are kept; when there are more, the half that was searched least is dropped.
 pub(crate) const DIRECTORIES_MAX: usize = 4096;
@@ -21,26 +22,11 @@ impl Slot {
     pub(crate) const NONE: Self = Self { number: 0, generation: u32::MAX };
 }
 
-/// A directory with the failed look-ups in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Directory {
-    path: Box<[u8]>,
-    /// Number of failed look-ups; a lower bound if directories were dropped.
-    pub count: u64,
-}
-
-impl Directory {
-    /// Its path as given to the calls, not escaped for terminals; "." for names without a slash.
-    pub fn path(&self) -> Cow<'_, str> {
-        to_text(&self.path)
-    }
-}
-
 /// Failed look-ups by directory, in bounded memory.
 #[derive(Debug, Clone, Default)]
 pub struct Directories {
-    known: Vec<Directory>,
-    numbers: FastMap<Box<[u8]>, u32>,
+    /// Numbers of failed look-ups; lower bounds if directories were dropped.
+    known: IndexMap<Box<[u8]>, u64, RandomState>,
     generation: u32,
     /// Look-ups in directories that were dropped.
     pub dropped: u64,
@@ -50,35 +36,30 @@ impl Directories {
     /// The place of the directory of this path.
     pub(crate) fn place_of(&mut self, path: &[u8]) -> Slot {
         let directory = directory(path);
-        if let Some(number) = self.numbers.get(directory) {
-            return Slot { number: *number, generation: self.generation };
-        }
-        if self.known.len() >= DIRECTORIES_MAX {
-            self.drop_half();
-        }
-        // Fits: there are fewer than DIRECTORIES_MAX.
-        let number = self.known.len() as u32;
-        self.known.push(Directory { path: directory.into(), count: 0 });
-        self.numbers.insert(directory.into(), number);
-        Slot { number, generation: self.generation }
+        let number = self.known.get_index_of(directory).unwrap_or_else(|| {
+            if self.known.len() >= DIRECTORIES_MAX {
+                self.drop_half();
+            }
+            self.known.insert_full(directory.into(), 0).0
+        });
+        // Fits: there are at most DIRECTORIES_MAX.
+        Slot { number: number as u32, generation: self.generation }
     }
 
     /// Counts a look-up at a place, or of `path` if the place is not valid any more; returns the
     /// place.
     pub(crate) fn count(&mut self, place: Slot, path: &[u8]) -> Slot {
         let place = if place.generation == self.generation { place } else { self.place_of(path) };
-        if let Some(known) = self.known.get_mut(place.number as usize) {
-            known.count = known.count.saturating_add(1);
+        if let Some((_, count)) = self.known.get_index_mut(place.number as usize) {
+            *count = count.saturating_add(1);
         }
         place
     }
 
     fn drop_half(&mut self) {
-        self.known.sort_by_key(|known| std::cmp::Reverse(known.count));
+        self.known.sort_by(|_, a, _, b| b.cmp(a));
         let dropped = self.known.split_off(DIRECTORIES_MAX / 2);
-        let sum = dropped.iter().fold(0, |sum: u64, known| sum.saturating_add(known.count));
-        self.dropped = self.dropped.saturating_add(sum);
-        self.numbers = (0..).zip(&self.known).map(|(n, known)| (known.path.clone(), n)).collect();
+        self.dropped = dropped.values().fold(self.dropped, |sum, count| sum.saturating_add(*count));
         self.generation = self.generation.wrapping_add(1);
     }
 
@@ -87,15 +68,16 @@ impl Directories {
         self.generation
     }
 
-    pub(crate) fn get(&self, number: u32) -> Option<&Directory> {
-        self.known.get(number as usize)
+    /// The path of a directory as given to the calls, not escaped for terminals; "." for names without a slash.
+    pub(crate) fn path(&self, number: u32) -> Option<Cow<'_, str>> {
+        self.known.get_index(number as usize).map(|(path, _)| to_text(path))
     }
 
-    /// Most look-ups first.
-    pub fn most(&self) -> Vec<&Directory> {
-        let mut all: Vec<&Directory> = self.known.iter().collect();
-        all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.path.cmp(&b.path)));
-        all
+    /// The paths with the number of failed look-ups, most first.
+    pub fn most(&self) -> Vec<(Cow<'_, str>, u64)> {
+        let mut all: Vec<(&Box<[u8]>, &u64)> = self.known.iter().collect();
+        all.sort_by_key(|(path, count)| (Reverse(**count), *path));
+        all.into_iter().map(|(path, count)| (to_text(path), *count)).collect()
     }
 }
 
@@ -119,10 +101,8 @@ mod tests {
             let place = directories.place_of(path.as_bytes());
             directories.count(place, path.as_bytes());
         }
-        let most: Vec<_> =
-            directories.most().iter().map(|d| (d.path().into_owned(), d.count)).collect();
         let expected = [("/usr/lib", 3), (".", 1), ("/", 1)];
-        assert_eq!(most, expected.map(|(path, count)| (path.to_owned(), count)));
+        assert_eq!(directories.most(), expected.map(|(path, count)| (path.into(), count)));
     }
 
     #[test]
@@ -140,8 +120,9 @@ mod tests {
         }
         // A place from before is found again.
         let found = directories.count(often, b"/often/x");
-        assert_eq!(directories.get(found.number).map(|known| known.count), Some(4));
-        let kept: u64 = directories.known.iter().map(|known| known.count).sum();
+        assert_eq!(directories.path(found.number).unwrap(), "/often");
+        assert_eq!(directories.most()[0], ("/often".into(), 4));
+        let kept: u64 = directories.known.values().sum();
         assert_eq!(kept + directories.dropped, 20_004);
     }
 }

@@ -19,7 +19,7 @@ mod view;
 
 pub use classify::{ByFile, Classify, ProgramName};
 pub use counters::Counters;
-pub use directories::{Directories, Directory};
+pub use directories::Directories;
 pub use losses::Losses;
 pub use process::{Life, Process};
 pub use programs::{Program, Programs};

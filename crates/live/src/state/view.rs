@@ -207,10 +207,7 @@ impl View {
         }
         let mut searched = process.searched.clone();
         searched.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        let name = |(number, count)| {
-            let path = self.directories.get(number)?.path().into_owned();
-            Some((path, count))
-        };
+        let name = |(number, count)| Some((self.directories.path(number)?.into_owned(), count));
         searched.into_iter().filter_map(name).collect()
     }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use proctrace_record::{Finished, Origin, Phase};
+use proctrace_report::fit::cut;
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace::{self as trace, LossCount};
 use proctrace_wire::escape::to_text;
@@ -123,12 +124,9 @@ fn waited(finished: &Finished, exited_ns: u64) -> Option<String> {
 
 /// A process by its command line, its pid and the phase in which it was born.
 fn named(pid: i32, origin: &Origin) -> String {
-    const SHOWN_CHARS: usize = 60;
+    const COLUMNS_MAX: usize = 60;
     let name = match &origin.command {
-        Some(command) if command.chars().count() > SHOWN_CHARS => {
-            format!("`{}…`", command.chars().take(SHOWN_CHARS - 1).collect::<String>())
-        }
-        Some(command) => format!("`{command}`"),
+        Some(command) => format!("`{}`", cut(command, COLUMNS_MAX)),
         None => {
             let comm = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
             to_text(comm.trim_ascii_end()).into_owned()
