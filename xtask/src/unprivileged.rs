@@ -52,6 +52,7 @@ const SKIPPED: &[(&str, &[&str])] = &[
         "accidents",
         &[
             "a_full_disk_leaves_no_half_page",
+            "a_full_disk_leaves_no_half_table",
             "a_full_disk_stops_the_recording_and_not_the_command",
             // It expects that a link is refused, which only root does.
             "an_output_that_cannot_be_written_is_told_before_the_command_runs",
@@ -87,6 +88,13 @@ const SKIPPED: &[(&str, &[&str])] = &[
         &["nothing_in_a_header_acts_either", "nothing_of_a_payload_acts_on_those_who_look_at_it"],
     ),
     // eBPF itself
+    (
+        "faults",
+        &[
+            "a_trace_reads_up_to_the_failure_and_the_job_goes_on_whichever_write_fails",
+            "a_trace_that_gets_no_name_is_where_it_is_said_to_be",
+        ],
+    ),
     (
         "lookups",
         &[

@@ -91,20 +91,22 @@ fn a_full_disk_stops_the_recording_and_not_the_command() {
     let not_the_command = "the recording failed, not the command, which exited with 0";
     let not_the_job = "the recording failed, not the job, which exited with 7";
     let both = "both failed: the command, which exited with 7, and its recording";
-    for (option, code, status, says) in [
-        ("", 0, 125, not_the_command),
-        ("", 7, 125, both),
+    for (size, option, code, status, says) in [
+        // Little more than the header.
+        ("4k", "", 0, 125, not_the_command),
+        ("8k", "", 7, 125, both),
         // As the wrappers of batch systems have it.
-        ("--job-first", 7, 7, not_the_job),
+        ("32k", "--job-first", 7, 7, not_the_job),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let (small, finished) = (directory.path().join("small"), directory.path().join("finished"));
         fs::create_dir(&small).unwrap();
-        // A file system of 32 KiB, visible only to this shell and its children.
+        // A small file system, visible only to this shell and its children.
         let script = format!(
-            "mount -t tmpfs -o size=32k tmpfs {small} && \
-             exec {proctrace} record {option} --no-env -o {small}/full.ptrace -- \
-             sh -c '{misses} 3000000; echo yes > {finished}; exit {code}'",
+            "mount -t tmpfs -o size={size} tmpfs {small} && \
+             {proctrace} record {option} --no-env -o {small}/full.ptrace -- \
+             sh -c '{misses} 3000000; echo yes > {finished}; exit {code}'; status=$?; \
+             {proctrace} dump {small}/full.ptrace > {finished}.read && exit $status",
             small = small.display(),
             finished = finished.display(),
             proctrace = env!("CARGO_BIN_EXE_proctrace"),
@@ -118,32 +120,73 @@ fn a_full_disk_stops_the_recording_and_not_the_command() {
         assert!(stderr.contains("No space left on device"), "{stderr}");
         let continued = format!("the command continued and exited with {code}");
         assert!(stderr.contains(&continued) && stderr.contains(says), "{stderr}");
+        assert!(stderr.contains("the trace is incomplete"), "{stderr}");
         assert!(!stderr.contains("panicked"), "{stderr}");
     }
 }
 
-#[test]
-fn a_full_disk_leaves_no_half_page() {
+/// Runs a script on an empty file system of this size, which is its `$1`; its `$0` is proctrace, and `$2` a trace. Returns what it
+/// prints, after checking that it was said why; what is on the file system at the end is then in `kept`.
+fn on_full_disk(size: &str, script: &str, kept: &Path) -> String {
     let trace = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../fixtures/traces/alice-o2-before.ptrace");
     let directory = tempfile::tempdir().unwrap();
     let small = directory.path().join("small");
     fs::create_dir(&small).unwrap();
     // In a mount namespace of its own: nothing is left of it.
-    let script = "mount -t tmpfs -o size=64k tmpfs \"$1\" && echo old > \"$1/there.html\" && \
-        for page in new.html there.html; do \"$0\" report \"$2\" --html \"$1/$page\"; echo \"exit $?\"; done; \
-        ls -A \"$1\"; cat \"$1/there.html\"";
+    let script =
+        format!("mount -t tmpfs -o size={size} tmpfs \"$1\" && {script}; cp -r \"$1\" \"$3\"");
     let output = Command::new("unshare")
-        .args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_proctrace")])
+        .args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_proctrace")])
         .arg(&small)
         .arg(trace)
+        .arg(kept)
         .output()
         .unwrap();
-    let (out, err) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    // Of the new page nothing is there, and the old one is as it was.
-    assert_eq!(out, "exit 1\nexit 1\nthere.html\nold\n", "{err}");
-    assert!(err.contains("cannot write") && err.contains("No space left on device"), "{err}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("cannot write") && !stderr.contains("panicked"), "{size}: {stderr}");
+    assert!(stderr.contains("No space left on device"), "{size}: {stderr}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_full_disk_leaves_no_half_page() {
+    for size in ["4k", "64k", "256k"] {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = directory.path().join("kept");
+        let script = "echo old > \"$1/there.html\"; for page in new.html there.html; do \
+                      \"$0\" report \"$2\" --html \"$1/$page\"; echo \"exit $?\"; done";
+        // Of the new page nothing is there, and the old one is as it was.
+        assert_eq!(on_full_disk(size, script, &kept), "exit 1\nexit 1\n", "{size}");
+        assert_eq!(fs::read_dir(&kept).unwrap().count(), 1);
+        assert_eq!(fs::read(kept.join("there.html")).unwrap(), b"old\n");
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_no_half_table() {
+    // A lake of one job, and tables of one file each.
+    for (command, sizes) in [
+        ("summarize \"$2\" --output \"$1/there\"", &["4k", "8k", "12k"][..]),
+        ("export --format parquet \"$1/there\" \"$2\"", &["4k", "32k", "64k"]),
+    ] {
+        for size in sizes {
+            let directory = tempfile::tempdir().unwrap();
+            let kept = directory.path().join("kept");
+            let script = format!("\"$0\" {command}; echo \"exit $?\"");
+            assert_eq!(on_full_disk(size, &script, &kept), "exit 1\n", "{command} {size}");
+            let mut places = vec![kept];
+            while let Some(place) = places.pop() {
+                if place.is_dir() {
+                    places.extend(fs::read_dir(&place).unwrap().map(|it| it.unwrap().path()));
+                    continue;
+                }
+                let shown = place.display();
+                assert_eq!(place.extension().unwrap(), "parquet", "{command} {size} {shown}");
+                assert!(fs::read(&place).unwrap().ends_with(b"PAR1"), "{command} {size} {shown}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `proctrace compact`, killed before each of its system calls: no row is lost or doubled, whoever reads.
+//! `proctrace compact`, killed before each of its system calls, or with an error from it: no row is lost or doubled, whoever reads.
 //!
 //! strace delivers SIGKILL at the entry of the N-th call of a name, for all calls that a run makes on files
 //! of the fleet. Needs strace; what other engines see also needs DuckDB from PyPI.
@@ -9,6 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::common::faults::{Call, FAULTS, calls_on, injected};
 use crate::common::proctrace;
 use proctrace_fixtures::python;
 
@@ -57,66 +58,37 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn compact(root: &Path) {
-    let output = proctrace().arg("compact").arg(root).output().unwrap();
+    let output = compaction(root).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A compaction under strace. Only the main thread is traced: it makes all these calls, and SIGKILL ends
-/// all threads.
-///
-/// With one arena of malloc, as calls are counted: glibc looks at /proc/sys/vm/overcommit_memory before it gives back memory of an
-/// arena of another thread (check_may_shrink_heap() in sysdeps/unix/sysv/linux/malloc-sysdep.h), which depends on who frees what
-/// first. On a busy machine, 5 of 240 runs opened one file more than the others; with one arena none did.
-fn under_strace(root: &Path, options: &[&str]) -> Output {
-    Command::new("strace")
-        .args(options)
-        .arg(env!("CARGO_BIN_EXE_proctrace"))
-        .arg("compact")
-        .arg(root)
-        .env_remove("LD_LIBRARY_PATH")
-        .env("GLIBC_TUNABLES", "glibc.malloc.arena_max=1")
-        .output()
-        .expect("strace is here: cargo xtask setup")
+fn compaction(root: &Path) -> Command {
+    let mut command = proctrace();
+    command.arg("compact").arg(root);
+    command
 }
 
-/// The calls that a whole run makes on files of the lake: their names, and the how many-th of the name.
-fn steps(root: &Path, log: &Path) -> Vec<(String, u64)> {
-    let traced = format!("trace={CALLS}");
-    let output = under_strace(root, &["-y", "-o", log.to_str().unwrap(), "-e", &traced]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut numbers: BTreeMap<String, u64> = BTreeMap::new();
-    let mut found = Vec::new();
-    for line in fs::read_to_string(log).unwrap().lines() {
-        let Some((name, _)) = line.split_once('(') else { continue };
-        let number = numbers.entry(name.to_owned()).or_default();
-        *number += 1;
-        if line.contains(root.to_str().unwrap()) {
-            found.push((name.to_owned(), *number));
-        }
-    }
-    found
-}
-
-/// Calls `check` with each state in which a killed compaction leaves the lake; returns how many there are.
-fn each_state(wanted: &dyn Fn(&str) -> bool, check: &mut dyn FnMut(&Path, &str)) -> usize {
+/// Calls `check` with each state in which a compaction leaves the lake of which one call goes wrong, with the call, and with how
+/// it ended; returns how many there are. Only the main thread is traced: it makes all these calls, and SIGKILL ends all threads.
+fn each_state(
+    fault: &str,
+    wanted: &dyn Fn(&Call) -> bool,
+    check: &mut dyn FnMut(&Path, &str, &Output),
+) -> usize {
     let directory = tempfile::tempdir().unwrap();
     let (whole, root) = (directory.path().join("whole"), directory.path().join("lake"));
     lake(&whole);
     copy(&whole, &root);
-    let mut steps = steps(&root, &directory.path().join("log"));
+    let mut calls = calls_on(&root, CALLS, &compaction(&root));
     fs::remove_dir_all(&root).unwrap();
-    steps.retain(|(name, _)| wanted(name));
-    for (name, number) in &steps {
+    calls.retain(wanted);
+    for call in &calls {
         copy(&whole, &root);
-        let inject = format!("inject={name}:signal=KILL:when={number}");
-        let traced = format!("trace={name}");
-        let output = under_strace(&root, &["-o", "/dev/null", "-e", &traced, "-e", &inject]);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.signal(), Some(9), "{name} {number}: {}: {stderr}", output.status);
-        check(&root, &format!("{name}-{number}"));
+        let output = injected(call, fault, &compaction(&root)).output().unwrap();
+        check(&root, &format!("{}-{}", call.name, call.number), &output);
         fs::remove_dir_all(&root).unwrap();
     }
-    steps.len()
+    calls.len()
 }
 
 fn asked(root: &Path) -> Rows {
@@ -134,11 +106,47 @@ fn asked(root: &Path) -> Rows {
     rows
 }
 
+fn assert_killed(step: &str, output: &Output) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.signal(), Some(9), "{step}: {}: {stderr}", output.status);
+}
+
+/// The directories have only what a compaction leaves.
+fn assert_compacted(root: &Path, step: &str) {
+    for day in days(root) {
+        let names = fs::read_dir(&day).unwrap().map(|it| it.unwrap().file_name());
+        let mut names: Vec<String> = names.map(|it| it.into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names.len(), 2, "{step} leaves {names:?}");
+        assert_eq!(names[0], ".compact.lock");
+        assert!(names[1].starts_with("compact-"), "{names:?}");
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_whichever_call_fails() {
+    for (fault, reason) in FAULTS {
+        let mut expected: Option<Rows> = None;
+        let states = each_state(fault, &Call::writes, &mut |root, step, output| {
+            let expected = expected.get_or_insert_with(|| asked(root));
+            assert_eq!(asked(root), *expected, "directly after {step}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{step}: {}: {stderr}", output.status);
+            assert!(stderr.contains(reason) && !stderr.contains("panicked"), "{step}: {stderr}");
+            compact(root);
+            assert_eq!(asked(root), *expected, "compacted after {step}");
+            assert_compacted(root, step);
+        });
+        assert!(states as u64 > 2 * (3 * JOBS + 4), "{states}");
+    }
+}
+
 #[test]
 fn nothing_is_lost_or_doubled_wherever_it_is_killed() {
     let mut expected: Option<Rows> = None;
     let mut journals = 0;
-    let states = each_state(&|_| true, &mut |root, step| {
+    let states = each_state("signal=KILL", &|_| true, &mut |root, step, killed| {
+        assert_killed(step, killed);
         // Killed at its first call, it has done nothing.
         let expected = expected.get_or_insert_with(|| asked(root));
         assert_eq!(expected.len() as u64, 2 * JOBS);
@@ -147,14 +155,7 @@ fn nothing_is_lost_or_doubled_wherever_it_is_killed() {
         assert_eq!(asked(root), *expected, "directly after {step}");
         compact(root);
         assert_eq!(asked(root), *expected, "compacted after {step}");
-        for day in days(root) {
-            let names = fs::read_dir(&day).unwrap().map(|it| it.unwrap().file_name());
-            let mut names: Vec<String> = names.map(|it| it.into_string().unwrap()).collect();
-            names.sort();
-            assert_eq!(names.len(), 2, "{step} leaves {names:?}");
-            assert_eq!(names[0], ".compact.lock");
-            assert!(names[1].starts_with("compact-"), "{names:?}");
-        }
+        assert_compacted(root, step);
     });
     // In each of two directories, each file is opened, moved and removed, and there is a journal.
     assert!(states as u64 > 2 * (3 * JOBS + 4), "{states}");
@@ -178,8 +179,9 @@ for root in sys.argv[1:]:
 fn who_ignores_the_journal_sees_rows_twice_but_misses_none() {
     let kept = tempfile::tempdir().unwrap();
     let mut with_journal = BTreeSet::new();
-    let visible = |call: &str| ["rename", "unlink"].iter().any(|it| call.starts_with(it));
-    let states = each_state(&visible, &mut |root, step| {
+    let visible = |call: &Call| ["rename", "unlink"].iter().any(|it| call.name.starts_with(it));
+    let states = each_state("signal=KILL", &visible, &mut |root, step, killed| {
+        assert_killed(step, killed);
         let name = step.to_owned();
         copy(root, &kept.path().join(&name));
         for day in days(root) {

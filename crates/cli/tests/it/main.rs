@@ -17,6 +17,7 @@ mod condor;
 mod documents;
 mod ends;
 mod export;
+mod faults;
 mod fidelity;
 mod fleet;
 mod gantt;

@@ -1,11 +1,12 @@
 //! Damage that a trace survives: truncation at every byte, flipped bits, lost and foreign data.
 
 use std::collections::BTreeMap;
-use std::io::Cursor;
+use std::io::{self, Cursor, Write};
+use std::sync::{Arc, Mutex};
 
 use proctrace_trace::{
     Block, BlockInfo, Damage, DamageKind, Ended, Header, MAGIC, Outcome, PayloadUsage, ReadError,
-    Reader, RecorderUsage, Spool, Trailer, Writer,
+    Reader, RecorderUsage, Spool, Trailer, WriteError, Writer,
 };
 use proctrace_wire::layout::{Again, Head};
 use proctrace_wire::{IntoBytes, Kind, Stream, WIRE_VERSION};
@@ -289,6 +290,79 @@ fn a_full_disk_is_told_by_finish() {
     let error = spool.finish(&trailer()).map(|_| ()).unwrap_err();
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert!(source.contains("no storage space"), "{source}");
+}
+
+/// An output of which one write fails, after the half of it or all at once.
+struct FailsAt {
+    kept: Arc<Mutex<Vec<u8>>>,
+    /// Writes until then.
+    left: usize,
+    is_cut: bool,
+    errno: i32,
+}
+
+impl Write for FailsAt {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut taken = bytes.len();
+        if self.left == 0 {
+            if !std::mem::take(&mut self.is_cut) {
+                return Err(io::Error::from_raw_os_error(self.errno));
+            }
+            taken /= 2;
+        } else {
+            self.left -= 1;
+        }
+        self.kept.lock().unwrap().extend(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes a trace as a recorder does; returns the error number, and what has been written.
+fn write_failing_at(left: usize, is_cut: bool, errno: i32) -> (Option<i32>, Vec<u8>) {
+    let kept = Arc::default();
+    let out = FailsAt { kept: Arc::clone(&kept), left, is_cut, errno };
+    let result = Writer::new(out, &header()).and_then(|writer| {
+        let mut spool = Spool::new(writer)?;
+        for (stream, bytes) in contents() {
+            // That the writing has failed may be known here, and why at the end.
+            let _ = spool.push(stream, 1, &bytes).and_then(|()| spool.flush());
+        }
+        spool.finish(&trailer()).map(drop)
+    });
+    let errno = result.err().map(|error| match error {
+        WriteError::Io(error) => error.raw_os_error().unwrap(),
+        error => panic!("{error}"),
+    });
+    (errno, Arc::try_unwrap(kept).unwrap().into_inner().unwrap())
+}
+
+#[test]
+fn whichever_write_fails_the_trace_reads_up_to_there() {
+    const ENOSPC: i32 = 28;
+    const EIO: i32 = 5;
+    let expected: Vec<Vec<u8>> = contents().into_iter().map(|(_, bytes)| bytes).collect();
+    let read_back = |bytes: &[u8]| {
+        let (blocks, reader) = read(bytes).unwrap();
+        let is_whole = reader.trailer().is_some();
+        (blocks.into_iter().map(|block| block.bytes).collect::<Vec<_>>(), is_whole)
+    };
+    for (errno, is_cut) in [(ENOSPC, false), (ENOSPC, true), (EIO, false), (EIO, true)] {
+        let (failed, bytes) = write_failing_at(0, is_cut, errno);
+        assert_eq!(failed, Some(errno));
+        assert!(read(&bytes).is_err(), "half a header is no trace");
+        // The header, the blocks, and the trailer.
+        for blocks in 0..=expected.len() {
+            let (failed, bytes) = write_failing_at(1 + blocks, is_cut, errno);
+            assert_eq!(failed, Some(errno));
+            assert_eq!(read_back(&bytes), (expected[..blocks].to_vec(), false));
+        }
+        let (failed, bytes) = write_failing_at(2 + expected.len(), is_cut, errno);
+        assert_eq!((failed, read_back(&bytes)), (None, (expected.clone(), true)));
+    }
 }
 
 /// Offsets at which truncation loses nothing: before the first block, and after each.

@@ -1,6 +1,7 @@
 //! Records programs and inspects the results like a user: through the binary alone.
 
 pub(crate) mod declared;
+pub(crate) mod faults;
 pub(crate) mod node;
 pub(crate) mod records;
 pub(crate) mod scene;
