@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Every record as a global variable, so that clang describes its layout in BTF. Compiled only for
- * the test that compares it with the Rust side (crates/wire/tests/layout.rs); never loaded.
+ * the test that compares it with the Rust side (crates/wire/tests/it/layout.rs); never loaded.
  */
 #include "vmlinux_min.h"
 #include "wire.h"

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 
-use crate::run::{cargo, exists, run as execute};
+use crate::run::{cargo, exists, run as execute, target_dir};
 use crate::{one_build, setup, test};
 
-/// Formatting, lints, dependencies, tests.
+/// Formatting, lints, dependencies, interleavings, tests.
 pub(crate) fn run() -> Result<()> {
     setup::run(setup::EVERYTHING)?;
     execute(cargo().args(["fmt", "--all", "--check"]))?;
@@ -29,6 +29,15 @@ pub(crate) fn run() -> Result<()> {
         cargo()
             .args(["doc", "--release", "--workspace", "--no-deps", "--quiet"])
             .env("RUSTDOCFLAGS", "--deny warnings"),
+    )?;
+    // Every interleaving of tracer and recorder: a few seconds, and at first a minute and a half to build. In a target
+    // directory of its own, as flags build everything anew.
+    execute(
+        cargo()
+            .args(["test", "--package", "proctrace-ptrace", "--lib", "--target-dir"])
+            .arg(target_dir()?.join("loom"))
+            .arg("ring::")
+            .env("RUSTFLAGS", "--cfg loom"),
     )?;
     test::run(&[])
 }

@@ -29,7 +29,7 @@ struct Flaky {
 /// Tests that failed, of one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Failed {
-    /// Arguments by which cargo selects the target: `--lib`, `--test gate`.
+    /// Arguments by which cargo selects the target: `--lib`, `--test it`.
     target: Vec<String>,
     tests: Vec<String>,
 }
@@ -181,7 +181,7 @@ fn failed(text: &str) -> Option<Vec<Failed>> {
     })
 }
 
-/// The target that cargo says has failed: "`-p proctrace --test gate`". Of examples in documentation, nothing is repeated.
+/// The target that cargo says has failed: "`-p proctrace --test it`". Of examples in documentation, nothing is repeated.
 fn target(pass: &str) -> Option<Vec<String>> {
     let words = pass.strip_prefix("`-p ")?.strip_suffix('`')?;
     let words: Vec<String> = words.split(' ').skip(1).map(str::to_owned).collect();
@@ -204,13 +204,13 @@ mod tests {
 
     const SEVERAL: &str = "test a::b ... FAILED
 test result: FAILED. 24 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 109.10s
-error: test failed, to rerun pass `-p proctrace --test backends`
+error: test failed, to rerun pass `-p proctrace --test it`
 test c ... FAILED
 test d ... FAILED
 test result: FAILED. 2 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.10s
 error: test failed, to rerun pass `-p proctrace-wire --lib`
 error: 2 targets failed:
-    `-p proctrace --test backends`
+    `-p proctrace --test it`
     `-p proctrace-wire --lib`";
 
     #[test]
@@ -219,7 +219,7 @@ error: 2 targets failed:
             target: target.iter().map(|&word| word.to_owned()).collect(),
             tests: tests.iter().map(|&word| word.to_owned()).collect(),
         };
-        let expected = vec![of(&["--test", "backends"], &["a::b"]), of(&["--lib"], &["c", "d"])];
+        let expected = vec![of(&["--test", "it"], &["a::b"]), of(&["--lib"], &["c", "d"])];
         assert_eq!(failed(SEVERAL), Some(expected));
     }
 
@@ -248,7 +248,7 @@ error: 2 targets failed:
     fn what_is_no_test_is_not_repeated() {
         let compiles = SEVERAL.replace("error: 2 targets failed:", "error[E0425]: cannot find x");
         let doc = SEVERAL.replace("--lib", "--doc");
-        let crashed = "error: test failed, to rerun pass `-p proctrace --test backends`";
+        let crashed = "error: test failed, to rerun pass `-p proctrace --test it`";
         let cut = SEVERAL.replace("test c ... FAILED", "c ... FAILED");
         let more = SEVERAL.replace("2 failed;", "3 failed;");
         for text in ["", "error: could not compile `x`", crashed, &doc, &cut, &more, &compiles] {

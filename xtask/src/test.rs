@@ -1,6 +1,6 @@
 //! Runs every test with real eBPF, which requires root.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::payloads::{self, Unavailable};
 use crate::run::{cargo, cargo_that_can_be_interrupted, is_root, run as execute};
@@ -10,6 +10,11 @@ use crate::{prmon, repeat, setup, verifier};
 const WITHOUT_SPARK: &str = "--no-spark";
 /// Prefix of the names of these tests.
 const SPARK_TESTS: &str = "spark_";
+
+/// Arguments of test programs that leave out the tests which nothing else may run beside.
+pub(crate) const TOGETHER: &[&str] = &["--skip", "alone::"];
+/// Arguments that select these tests, and run them one at a time.
+pub(crate) const ALONE: &[&str] = &["alone::", "--test-threads=1"];
 
 /// Builds everything and runs every test.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -28,33 +33,52 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     };
     // Tests of the command line run it, also when only some of them are selected.
     execute(cargo().args(["build", "--release", "--package", "proctrace-payload"]))?;
-    let mut command = cargo_that_can_be_interrupted();
-    // One run names everything that is broken.
-    command.args(["test", "--release", "--workspace", "--no-fail-fast"]).args(&arguments);
+    let mut choice = Vec::new();
     if without_index.is_none() {
-        if !arguments.iter().any(|argument| argument == "--") {
-            command.arg("--");
-        }
-        command.arg("--include-ignored");
+        choice.push("--include-ignored");
         if !with_spark {
-            command.args(["--skip", SPARK_TESTS]);
+            choice.extend(["--skip", SPARK_TESTS]);
         }
     }
     let prmon = prmon::scripts()?;
-    if let Some(scripts) = &prmon {
-        command.env(prmon::VARIABLE, scripts);
+    // Tests that were selected run as they were selected: names of both kinds would be one filter.
+    let passes: &[(&[&str], &[&str])] = if arguments.is_empty() {
+        &[(&[], TOGETHER), (&["--test", "it"], ALONE)]
+    } else {
+        &[(&[], &[])]
+    };
+    let (mut flaky, mut failed) = (String::new(), Vec::new());
+    for (targets, tests) in passes {
+        let mut command = cargo_that_can_be_interrupted();
+        // One run names everything that is broken.
+        command.args(["test", "--release", "--workspace", "--no-fail-fast"]);
+        command.args(*targets).args(&arguments);
+        if !arguments.iter().any(|argument| argument == "--") {
+            command.arg("--");
+        }
+        command.args(*tests).args(&choice);
+        if let Some(scripts) = &prmon {
+            command.env(prmon::VARIABLE, scripts);
+        }
+        if !is_root() {
+            // cargo builds as our own user, and only the test programs run as root.
+            let runner = "sudo --preserve-env";
+            command.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
+            command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner);
+        }
+        let ignored = without_index.is_none().then(|| "--include-ignored".to_owned());
+        match repeat::run(&mut command, ignored.as_slice()) {
+            Ok(told) => flaky.extend(told),
+            Err(error) => failed.push(format!("{error:#}")),
+        }
     }
-    if !is_root() {
-        // cargo builds as our own user, and only the test programs run as root.
-        let runner = "sudo --preserve-env";
-        command.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
-        command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner);
+    if !failed.is_empty() {
+        print!("{flaky}");
+        bail!("{}", failed.join("\n"));
     }
-    let ignored = without_index.is_none().then(|| "--include-ignored".to_owned());
-    let flaky = repeat::run(&mut command, ignored.as_slice())?;
     // Spark is asked for unless it is refused: where its package cannot be installed, this fails.
     if without_index.is_some() && with_spark && arguments.is_empty() {
-        let spark = ["test", "--release", "--workspace", "--test", "fleet", "--", "--ignored"];
+        let spark = ["test", "--release", "--workspace", "--test", "it", "--", "--ignored"];
         execute(cargo_that_can_be_interrupted().args(spark).arg(SPARK_TESTS))?;
     }
     // If single tests were selected, the verifier check is skipped.
@@ -69,6 +93,36 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let Some(reason) = without_index {
         println!("\nNOT RUN: the tests counted as ignored, which need Python packages. {reason}");
     }
-    print!("{}", flaky.unwrap_or_default());
+    print!("{flaky}");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::run::root;
+
+    /// A file that is not listed is never compiled, and its tests never run.
+    #[test]
+    fn every_file_of_tests_is_a_module() {
+        let mut listed = 0;
+        for folder in ["", "/alone"] {
+            for crate_ in fs::read_dir(root().join("crates")).unwrap() {
+                let place = crate_.unwrap().path().join(format!("tests/it{folder}"));
+                let Ok(files) = fs::read_dir(&place) else { continue };
+                let list = ["main.rs", "mod.rs"].map(|name| fs::read_to_string(place.join(name)));
+                let list = list.into_iter().flatten().collect::<String>();
+                for file in files.map(|file| file.unwrap().path()) {
+                    let name = file.file_stem().unwrap().to_str().unwrap();
+                    let is_module = file.extension().is_some_and(|it| it == "rs");
+                    if is_module && !["main", "mod"].contains(&name) {
+                        assert!(list.contains(&format!("mod {name};\n")), "{}", file.display());
+                        listed += 1;
+                    }
+                }
+            }
+        }
+        assert!(listed > 80, "{listed}");
+    }
 }

@@ -1,30 +1,28 @@
 //! The tests that need no privileges, recordings of whoever runs them included.
 
-use std::cmp::Reverse;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::run::{cargo, root};
 use crate::setup;
+use crate::test::{ALONE, TOGETHER};
 
-/// Test programs of which every test needs more than an ordinary user has, or that take longer than all
-/// others together.
+/// Modules of tests, by their package, of which every test needs more than an ordinary user has, or that take longer than
+/// all others together.
 const LEFT_OUT: &[(&str, &str)] = &[
     // ten recordings of each of 44 jobs
-    ("proctrace", "advise_pairs"),
+    ("proctrace", "alone::advise_pairs"),
     // comparisons with eBPF, and what only eBPF records
     ("proctrace", "backends"),
-    ("proctrace", "critical_path"),
+    ("proctrace", "alone::critical_path"),
     ("proctrace", "node"),
-    ("proctrace", "pressure"),
-    ("proctrace", "scopes"),
-    ("proctrace", "split"),
-    ("proctrace", "waits"),
+    ("proctrace", "alone::pressure"),
+    ("proctrace", "alone::scopes"),
+    ("proctrace", "alone::split"),
+    ("proctrace", "alone::waits"),
     ("proctrace-recorder", "ebpf"),
     // several users
     ("proctrace", "broker"),
@@ -46,7 +44,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace-libsearch", "secure"),
 ];
 
-/// Single tests that do, of programs of the package proctrace that otherwise record as whoever runs them. A new
+/// Single tests that do, by their module, of the package proctrace, whose other tests record as whoever runs them. A new
 /// test is unprivileged until it is listed here.
 const SKIPPED: &[(&str, &[&str])] = &[
     // file systems to mount, other root directories and namespaces, cgroups
@@ -54,6 +52,7 @@ const SKIPPED: &[(&str, &[&str])] = &[
         "accidents",
         &[
             "a_full_disk_leaves_no_half_page",
+            "a_full_disk_leaves_no_half_table",
             "a_full_disk_stops_the_recording_and_not_the_command",
             // It expects that a link is refused, which only root does.
             "an_output_that_cannot_be_written_is_told_before_the_command_runs",
@@ -90,6 +89,13 @@ const SKIPPED: &[(&str, &[&str])] = &[
     ),
     // eBPF itself
     (
+        "faults",
+        &[
+            "a_trace_reads_up_to_the_failure_and_the_job_goes_on_whichever_write_fails",
+            "a_trace_that_gets_no_name_is_where_it_is_said_to_be",
+        ],
+    ),
+    (
         "lookups",
         &[
             "results_that_seccomp_fakes_are_what_the_payload_saw",
@@ -108,7 +114,7 @@ const SKIPPED: &[(&str, &[&str])] = &[
         ],
     ),
     ("payloads", &["ordinary_users_see_the_same_through_a_broker"]),
-    ("storms", &["what_does_not_fit_is_counted_and_displaces_nothing_else"]),
+    ("alone::storms", &["what_does_not_fit_is_counted_and_displaces_nothing_else"]),
     // waits, user and system time, context switches
     ("advise", &["a_healthy_job_needs_no_advice", "the_summary_ends_with_the_best_advice"]),
     ("documents", &["the_walk_through_runs_as_it_stands"]),
@@ -128,7 +134,7 @@ const SKIPPED: &[(&str, &[&str])] = &[
     ("prmon", &["files_agree_with_the_report_and_the_machine"]),
     ("resources", &["tearing_down_memory_counts", "threads_are_added_up_as_the_kernel_does"]),
     (
-        "sections_cpu",
+        "alone::sections_cpu",
         &[
             "a_sampler_of_main_threads_does_not_find_the_children_of_others",
             "a_sampler_of_proc_says_what_it_is_said_to_say",
@@ -155,63 +161,62 @@ struct TestProgram {
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     setup::run(setup::BUILD)?;
     let programs = build()?;
-    // Some are one long test: as many run at a time as there are cores.
-    let waiting = Mutex::new(programs.iter());
-    let failed = Mutex::new(Vec::new());
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(|| {
-                while let Some(program) = next(&waiting) {
-                    let name = format!("{} {}", program.package, program.target);
-                    let output = program.output(arguments);
-                    if output.as_ref().is_ok_and(|output| output.status.success()) {
-                        println!("passed: {name}");
-                        continue;
-                    }
-                    if let Ok(output) = output {
-                        print!("{}", String::from_utf8_lossy(&output.stdout));
-                        print!("{}", String::from_utf8_lossy(&output.stderr));
-                    }
-                    failed.lock().unwrap_or_else(PoisonError::into_inner).push(name);
-                }
-            });
+    // A filter of names would be one of two.
+    let passes = if arguments.is_empty() { &[TOGETHER, ALONE][..] } else { &[&[]] };
+    let mut failed = Vec::new();
+    for program in &programs {
+        let name = format!("{} {}", program.package, program.target);
+        let mut passed = true;
+        for pass in passes {
+            let output = program.output(pass, arguments)?;
+            if !output.status.success() {
+                print!("{}", String::from_utf8_lossy(&output.stdout));
+                print!("{}", String::from_utf8_lossy(&output.stderr));
+                passed = false;
+            }
         }
-    });
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if passed {
+            println!("passed: {name}");
+        } else {
+            failed.push(name);
+        }
+    }
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));
     }
     let skipped: usize = SKIPPED.iter().map(|(_, tests)| tests.len()).sum();
     println!(
-        "{} test programs passed; {} were excluded, and {skipped} tests of others",
+        "{} test programs passed; {} modules were excluded, and {skipped} tests of others",
         programs.len(),
         LEFT_OUT.len()
     );
     Ok(())
 }
 
-fn next<'a>(waiting: &Mutex<std::slice::Iter<'a, TestProgram>>) -> Option<&'a TestProgram> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner).next()
+/// Prefixes and names of the tests that are left out of a package, as test programs take them.
+fn skipped(package: &str) -> impl Iterator<Item = String> + use<'_> {
+    let modules = LEFT_OUT.iter().filter(move |(of, _)| *of == package);
+    let modules = modules.map(|(_, module)| format!("{module}::"));
+    let single = SKIPPED.iter().filter(move |_| package == "proctrace");
+    modules.chain(
+        single
+            .flat_map(|(module, tests)| tests.iter().map(move |test| format!("{module}::{test}"))),
+    )
 }
 
 impl TestProgram {
-    fn skipped(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let of_this =
-            |(target, _): &&(&str, &[&str])| self.package == "proctrace" && *target == self.target;
-        SKIPPED.iter().find(of_this).map_or(&[][..], |(_, tests)| tests).iter().copied()
-    }
-
-    fn output(&self, arguments: &[String]) -> std::io::Result<Output> {
+    fn output(&self, pass: &[&str], arguments: &[String]) -> Result<Output> {
         Command::new(&self.executable)
             .arg("--quiet")
+            .args(pass)
             .args(arguments)
-            .args(self.skipped().flat_map(|test| ["--skip", test]))
+            .args(skipped(&self.package).flat_map(|test| ["--skip".to_owned(), test]))
             .current_dir(&self.directory)
             .env("CARGO_MANIFEST_DIR", &self.directory)
             // As .cargo/config.toml has it for tests that cargo runs.
             .env("INSTA_WORKSPACE_ROOT", root())
             .output()
+            .with_context(|| format!("cannot run {}", self.executable.display()))
     }
 }
 
@@ -230,14 +235,6 @@ fn build() -> Result<Vec<TestProgram>> {
             serde_json::from_slice(message).context("cannot read a message of cargo")?;
         programs.extend(test_program(&message));
     }
-    let left_out = |program: &TestProgram| {
-        LEFT_OUT.contains(&(program.package.as_str(), program.target.as_str()))
-    };
-    programs.retain(|program| !left_out(program));
-    // Those that link most take longest, and would be waited for if they began last.
-    let size =
-        |program: &TestProgram| std::fs::metadata(&program.executable).map_or(0, |m| m.len());
-    programs.sort_by_key(|program| Reverse(size(program)));
     Ok(programs)
 }
 
@@ -255,4 +252,29 @@ fn test_program(message: &Value) -> Option<TestProgram> {
         package: name.trim_matches('"').to_owned(),
         target: message["target"]["name"].as_str()?.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_there() {
+        let source = |package: &str, module: &str| {
+            let name = package.strip_prefix("proctrace-").unwrap_or("cli");
+            let path =
+                root().join(format!("crates/{name}/tests/it/{}.rs", module.replace("::", "/")));
+            std::fs::read_to_string(&path)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        };
+        for (package, module) in LEFT_OUT {
+            assert!(source(package, module).contains("#[test]"), "{package} {module}");
+        }
+        for (module, tests) in SKIPPED {
+            let source = source("proctrace", module);
+            for test in *tests {
+                assert!(source.contains(&format!("\nfn {test}() {{")), "{module} {test}");
+            }
+        }
+    }
 }

@@ -3,11 +3,13 @@
 mod prmon;
 mod viewer;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use anyhow::{Context, Result};
 use proctrace_analysis::{Batch, Columnar, ColumnarFile, TableError, TableSchema, batches};
@@ -105,12 +107,43 @@ struct TableFile {
     new: NewFile,
     rows: u64,
     body: Body,
+    failure: Failure,
 }
 
 enum Body {
-    Columnar(Box<ColumnarFile<BufWriter<File>>>),
-    Csv(BufWriter<File>, CsvDialect),
-    Ndjson(BufWriter<File>),
+    Columnar(Box<ColumnarFile<BufWriter<Told>>>),
+    Csv(BufWriter<Told>, CsvDialect),
+    Ndjson(BufWriter<Told>),
+}
+
+/// Number of the error with which a file could not be written: a columnar format says of it only that there was one.
+#[derive(Clone, Default)]
+struct Failure(Rc<Cell<Option<i32>>>);
+
+impl Failure {
+    /// The reason why a table was not written.
+    fn behind(&self, error: AnalysisError) -> anyhow::Error {
+        match self.0.take() {
+            Some(errno) => io::Error::from_raw_os_error(errno).into(),
+            None => error.into(),
+        }
+    }
+}
+
+/// A file that remembers why it could not be written.
+struct Told {
+    file: File,
+    failure: Failure,
+}
+
+impl Write for Told {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes).inspect_err(|error| self.failure.0.set(error.raw_os_error()))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 impl Export {
@@ -137,9 +170,10 @@ impl Export {
             }
         };
         let context = || format!("cannot write {}", file.new.final_path().display());
+        let behind = |error| file.failure.behind(error);
         file.rows += batch.height() as u64;
         match &mut file.body {
-            Body::Columnar(body) => body.write(batch).with_context(context)?,
+            Body::Columnar(body) => body.write(batch).map_err(behind).with_context(context)?,
             Body::Csv(body, dialect) => {
                 rows_csv(&batch.rows()?, *dialect, body).with_context(context)?
             }
@@ -151,11 +185,13 @@ impl Export {
     /// Completes all files; returns their number, rows and bytes.
     fn finish(self) -> Result<(u64, u64, u64)> {
         let (mut tables, mut rows, mut written) = (0, 0, 0);
-        for TableFile { new, rows: of_table, body } in self.files.into_values() {
+        for TableFile { new, rows: of_table, body, failure } in self.files.into_values() {
             let path = new.final_path().to_owned();
             let context = || format!("cannot write {}", path.display());
             match body {
-                Body::Columnar(body) => body.finish().with_context(context)?,
+                Body::Columnar(body) => {
+                    body.finish().map_err(|error| failure.behind(error)).with_context(context)?;
+                }
                 Body::Csv(mut body, _) | Body::Ndjson(mut body) => {
                     body.flush().with_context(context)?;
                 }
@@ -180,10 +216,14 @@ impl TableFile {
         let name = format!("{}.{ending}", table.name);
         let context = || format!("cannot write {}", directory.path().join(&name).display());
         let new = directory.create(&name, Access::Owner).with_context(context)?;
-        let mut out = BufWriter::new(new.writer().with_context(context)?);
+        let failure = Failure::default();
+        let file = new.writer().with_context(context)?;
+        let mut out = BufWriter::new(Told { file, failure: failure.clone() });
         let body = match format {
             Format::Columnar(columnar) => {
-                Body::Columnar(Box::new(ColumnarFile::begin(out, columnar, table, like)?))
+                let file = ColumnarFile::begin(out, columnar, table, like);
+                let file = file.map_err(|error| failure.behind(error)).with_context(context)?;
+                Body::Columnar(Box::new(file))
             }
             Format::Csv(dialect) => {
                 rows_csv_names(&like.rows()?, dialect, &mut out).with_context(context)?;
@@ -191,6 +231,6 @@ impl TableFile {
             }
             Format::Ndjson => Body::Ndjson(out),
         };
-        Ok(Self { new, rows: 0, body })
+        Ok(Self { new, rows: 0, body, failure })
     }
 }

@@ -115,7 +115,8 @@ impl Layout {
         Ok(found)
     }
 
-    /// Writes the files of a summary for whom `outputs` says: returns their paths and sizes.
+    /// Writes the files of a summary for whom `outputs` says: returns their paths and sizes. That of the first table, which
+    /// lists the jobs, comes last: a job that is listed has all its tables.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -126,7 +127,7 @@ impl Layout {
         outputs: &Outputs,
     ) -> Result<Vec<(PathBuf, usize)>, FleetError> {
         let mut written = Vec::new();
-        for (table, bytes) in encode(summary) {
+        for (table, bytes) in encode(summary).into_iter().rev() {
             let directory = self.directory(root, table, summary.day.as_deref());
             let name = format!("{}.parquet", summary.job);
             let path = directory.join(&name);

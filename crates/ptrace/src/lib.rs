@@ -38,6 +38,7 @@ mod options;
 mod process;
 mod procfs;
 mod records;
+mod ring;
 mod sampling;
 mod shared;
 mod source;

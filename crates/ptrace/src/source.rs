@@ -89,7 +89,7 @@ impl Traced {
         let board = self.shared.board();
         board.stop.store(1, Ordering::Release);
         for _ in 0..END_TRIES {
-            if self.shared.board().is_done() || !self.is_tracer_there() {
+            if self.shared.board().end.is_set() || !self.is_tracer_there() {
                 break;
             }
             // Repeated, because one that arrives just before the tracer waits does not interrupt it.
@@ -206,7 +206,7 @@ impl Source for Traced {
     }
 
     fn sample(&mut self, pass: Pass, samples: &mut Vec<u8>) -> Result<(), SourceError> {
-        let is_over = self.shared.board().is_done();
+        let is_over = self.shared.board().end.is_set();
         if !is_over && !self.is_tracer_there() && self.task_counts().alive() > 0 {
             return Err(PtraceError::TracerEnded.into());
         }
@@ -215,10 +215,8 @@ impl Source for Traced {
     }
 
     fn task_counts(&mut self) -> TaskCounts {
-        let board = self.shared.board();
-        // In this order, so that none seems to have ended before it was born.
-        let ended = board.ended.load(Ordering::Acquire);
-        TaskCounts { born: board.born.load(Ordering::Acquire), ended }
+        let (born, ended) = self.shared.board().tasks.counts();
+        TaskCounts { born, ended }
     }
 
     fn losses(&mut self) -> Result<Vec<LossCount>, SourceError> {
@@ -251,8 +249,7 @@ impl Source for Traced {
     }
 
     fn helper_cpu_ns(&self) -> (u64, u64) {
-        let board = self.shared.board();
-        (board.user_ns.load(Ordering::Acquire), board.system_ns.load(Ordering::Acquire))
+        self.shared.board().end.cpu_ns()
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::io::{BufRead, BufReader, Write, stdout};
@@ -31,9 +32,18 @@ fn main() {
         ("a_signal_ends_a_recording_of_others", a_signal_ends_a_recording_of_others),
         ("the_command_has_the_mask_of_before", the_command_has_the_mask_of_before),
     ];
+    let (mut filters, mut skipped) = (Vec::new(), Vec::new());
+    let mut options = arguments[1..].iter();
+    while let Some(option) = options.next() {
+        match option.as_str() {
+            "--skip" => skipped.extend(options.next()),
+            option if option.starts_with('-') => {}
+            _ => filters.push(option),
+        }
+    }
     let wanted = |name: &str| {
-        let mut filters = arguments[1..].iter().filter(|argument| !argument.starts_with('-'));
-        filters.clone().next().is_none() || filters.any(|filter| name.contains(filter.as_str()))
+        let is_in = |names: &[&String]| names.iter().any(|part| name.contains(part.as_str()));
+        (filters.is_empty() || is_in(&filters)) && !is_in(&skipped)
     };
     for (name, test) in tests.iter().filter(|(name, _)| wanted(name)) {
         test();

@@ -112,9 +112,9 @@ impl Output {
         drop(self.new);
     }
 
-    /// Moves the trace to the requested name, once it is certain that there is a recording.
-    pub(crate) fn take_name(&mut self) {
-        let Some(mut new) = self.new.take() else { return };
+    /// Moves the trace to the requested name, once it is certain that there is a recording; returns where it is.
+    pub(crate) fn take_name(&mut self) -> &Path {
+        let Some(mut new) = self.new.take() else { return &self.path };
         match new.publish() {
             Ok(kept) => {
                 self.path = new.final_path().to_owned();
@@ -130,6 +130,7 @@ impl Output {
                 ));
             }
         }
+        &self.path
     }
 }
 

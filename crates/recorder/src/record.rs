@@ -255,8 +255,9 @@ fn complete(
     outcome: Option<Outcome>,
     summaries: &dyn Summaries,
 ) -> Result<()> {
-    let Recorded { header, output, mut finished, loading_ns } = recorded;
+    let Recorded { header, mut output, mut finished, loading_ns } = recorded;
     let sink_error = finished.sink_error.take();
+    let path = output.take_name().to_owned();
     let written = output.finish(&finished.trailer(usage(loading_ns)));
     if sink_error.is_some() || written.is_err() {
         let how = match outcome {
@@ -267,13 +268,13 @@ fn complete(
         // The part of the file written before can still be read.
         say::note(&format!(
             "{} contains the recording only up to the failure; {how}",
-            args.output.display()
+            path.display()
         ));
     }
     // The writing thread knows the cause of an error; the sink only knows that it failed.
     let written = written?;
     if let Some(error) = sink_error {
-        return Err(error).with_context(|| format!("cannot write {}", args.output.display()));
+        return Err(error).with_context(|| format!("cannot write {}", path.display()));
     }
     tell(args, &header, &finished, &written);
     summaries.recorded(&written.path, args.quiet)

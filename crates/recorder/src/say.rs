@@ -1,6 +1,6 @@
 //! Messages on stderr, which is shared with the recorded command, and verdicts on stdout.
 
-#![expect(clippy::print_stderr, reason = "this is the one place that does it")]
+use std::io::Write;
 
 use std::io::{ErrorKind, Write, stdout};
 
@@ -12,23 +12,29 @@ pub fn error(error: &anyhow::Error) {
     let mut causes: Vec<String> = error.chain().map(ToString::to_string).collect();
     // Many errors include their cause in their own text.
     causes.dedup_by(|cause, before| before.contains(&**cause));
-    eprintln!("proctrace: {}", printable(&causes.join(": ")));
+    print(&format!("proctrace: {}\n", printable(&causes.join(": "))));
 }
 
 /// Prints an informative message that is not an error.
 pub fn note(text: &str) {
-    eprintln!("proctrace: {}", printable(text));
+    print(&format!("proctrace: {}\n", printable(text)));
 }
 
 /// Prints text without our prefix and without a trailing line feed.
 pub fn raw(text: &str) {
-    eprint!("{}", printable(text));
+    print(&printable(text));
 }
 
 /// Prints a line in place of the last such line, without a line feed; an empty one clears it. Only for terminals.
 pub fn over(line: &str) {
     // ECMA-48: erase in line.
-    eprint!("\r\x1b[K{}", printable(line));
+    print(&format!("\r\x1b[K{}", printable(line)));
+}
+
+/// Prints a message in one piece, so that those of others come before or after it. If it cannot be printed, nobody can be
+/// told, and a recording goes on: stderr may be a file on the same full disk.
+fn print(message: &str) {
+    let _ = std::io::stderr().write_all(message.as_bytes());
 }
 
 /// Returns whether the whole text can be printed unescaped.

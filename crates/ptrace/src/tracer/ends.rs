@@ -4,7 +4,6 @@
 //! read at the first moment only. Its CPU time is final at the second, and then only once it has left its
 //! CPU: a task reports its end while it is still running.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proctrace_wire::layout::{EXIT_PROCESS, EXIT_WITHHELD, Exit, WorkdirFixed};
@@ -197,8 +196,7 @@ impl Tracer<'_> {
     pub(super) fn tell_end(&mut self, exit: &Exit) {
         assemble(&mut self.record, exit, &[]);
         self.write(Stream::Lifecycle);
-        // After the record: the recorder waits for this count, and then reads what is left.
-        self.shared.board().ended.fetch_add(1, Ordering::AcqRel);
+        self.shared.board().tasks.end();
     }
 }
 

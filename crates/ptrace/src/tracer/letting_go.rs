@@ -267,7 +267,7 @@ impl Tracer<'_> {
         let board = self.shared.board();
         board.let_go.fetch_add(1, Ordering::Relaxed);
         // Nobody waits for its end.
-        board.ended.fetch_add(1, Ordering::AcqRel);
+        board.tasks.end();
     }
 }
 

@@ -218,7 +218,7 @@ impl Tracer<'_> {
     }
 
     fn next_serial(&self) -> u32 {
-        let born = self.shared.board().born.fetch_add(1, Ordering::AcqRel);
+        let born = self.shared.board().tasks.bear();
         u32::try_from(born.saturating_add(1)).unwrap_or(u32::MAX)
     }
 

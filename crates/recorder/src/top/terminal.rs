@@ -126,7 +126,7 @@ pub(crate) fn terminal() -> io::Result<File> {
 }
 
 #[cfg(test)]
-#[path = "../../../cli/tests/pty/mod.rs"]
+#[path = "../../../cli/tests/it/pty/mod.rs"]
 mod pty;
 
 #[cfg(test)]

@@ -1,0 +1,207 @@
+//! Processes that fail or are killed are counted and named.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::common::{Recorder, fixture, proctrace, report, text, u64_of};
+
+#[test]
+fn what_failed_and_what_was_killed_is_counted_and_named() {
+    let killed = fixture("killed");
+    let killed = killed.display();
+    // `killed` exits with its child's waitpid(2) status: the signal, and 0x80 with a core dump.
+    let script = format!(
+        "{killed} 11; echo $?; {killed} 9; {killed} 9; grep -q x /dev/null; grep -q y /dev/null; \
+         ls /no/such/file; /bin/true; exit 7"
+    );
+    let recorded = Recorder::new().run(["sh", "-c", &script]);
+    assert_eq!(recorded.code(), 7, "{}", recorded.stderr());
+    let segv = String::from_utf8_lossy(&recorded.output.stdout).trim().parse::<u64>().unwrap();
+    let cores = u64::from(segv == 11 + 128);
+    let ends = &report(&recorded.trace())["ends"];
+    let of = |key: &str| u64_of(&ends[key]);
+    assert_eq!((of("signalled"), of("failed")), (3, 7), "{ends}");
+    assert_eq!((of("succeeded"), of("unknown")), (1, 0), "{ends}");
+    assert_eq!(of("core_dumps"), cores);
+
+    let all = ends["by_program"].as_array().unwrap();
+    let lines: Vec<String> = all
+        .iter()
+        .map(|end| {
+            format!("{} {} {}", text(&end["program"]), text(&end["how"]), u64_of(&end["processes"]))
+        })
+        .collect();
+    assert_eq!(lines[..2], ["killed SIGSEGV 1", "killed SIGKILL 2"]);
+    assert_eq!(*lines.last().unwrap(), "grep exit 1 2");
+    let mut between = lines[2..lines.len() - 1].to_vec();
+    between.sort();
+    let segv = format!("killed exit {segv} 1");
+    let mut expected = [segv.as_str(), "killed exit 9 2", "ls exit 2 1", "sh exit 7 1"];
+    expected.sort_unstable();
+    assert_eq!(between, expected);
+    assert_eq!(all[0]["example_parent"], "killed");
+    assert_eq!(u64_of(&all[0]["core_dumps"]), cores);
+    // The pid is that of the process killed by the signal.
+    let events = crate::common::Events::of(&recorded.trace());
+    assert_eq!(events.end_of(&all[0]["example_pid"])["signal"], 11);
+
+    let shown = proctrace().arg("report").arg(recorded.trace()).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("Ends     3 killed by a signal (killed SIGSEGV"), "{shown}");
+    assert!(shown.contains("7 exited with a non-zero status ("), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let section = proctrace()
+        .args(["report", "--section", "ends", "--format", "csv"])
+        .arg(recorded.trace())
+        .output()
+        .unwrap();
+    let csv = String::from_utf8(section.stdout).unwrap();
+    assert!(csv.contains("killed,SIGKILL,2,0,"), "{csv}");
+}
+
+#[test]
+fn a_job_without_failures_has_no_line_for_them() {
+    let recorded = Recorder::new().run(["sh", "-c", "ls / > /dev/null; exit 0"]);
+    recorded.sound(0);
+    let shown = proctrace().arg("report").arg(recorded.trace()).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(!shown.contains("Ends"), "{shown}");
+}
+
+/// A cgroup whose members may use only so much memory; removed when dropped.
+struct LimitedMemory(PathBuf);
+
+impl LimitedMemory {
+    /// Makes the cgroup in version 1 or in version 2, whichever has the controller.
+    fn of_bytes(bytes: u64) -> Self {
+        let name = format!("proctrace-test-ends-{}", std::process::id());
+        let root = Path::new("/sys/fs/cgroup");
+        let old = root.join("memory");
+        let (directory, limit) = match old.join("memory.limit_in_bytes").exists() {
+            true => (old.join(name), "memory.limit_in_bytes"),
+            false => {
+                fs::write(root.join("cgroup.subtree_control"), "+memory").unwrap();
+                (root.join(name), "memory.max")
+            }
+        };
+        fs::create_dir(&directory).unwrap();
+        let cgroup = Self(directory);
+        fs::write(cgroup.0.join(limit), bytes.to_string()).unwrap();
+        // Where there is swap, memory would go there instead.
+        let swap = cgroup.0.join("memory.swap.max");
+        if swap.exists() {
+            fs::write(swap, "0").unwrap();
+        }
+        cgroup
+    }
+}
+
+impl Drop for LimitedMemory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// The last thing that a failing job looked for is often why it failed, and stands with the cause, which comes first.
+#[test]
+fn the_cause_says_what_was_looked_for_last() {
+    let cause = |script: &str| {
+        let recorder = Recorder::new();
+        let recorded = recorder.env("LC_ALL", "C.UTF-8").run(["sh", "-ec", script]);
+        assert_ne!(recorded.code(), 0);
+        let findings = report(&recorded.trace());
+        let shown = proctrace().arg("report").arg(recorded.trace()).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        let place = |label: &str| shown.find(&format!("\n  {label} ")).unwrap();
+        assert!(place("Ends") < place("CPU") && place("Cause") < place("CPU"), "{shown}");
+        findings["ends"]["cause"][0].clone()
+    };
+    // It says so in words, for which it looks for a translation: that is not why.
+    let missing = cause("true; cat /etc/no-such-slowtool.conf; true");
+    assert_eq!((&missing["program"], &missing["how"]), (&"cat".into(), &"exit 1".into()));
+    let last = &missing["last_failed"];
+    assert_eq!(
+        (&last["call"], &last["path"], &last["error"]),
+        (&"open".into(), &"/etc/no-such-slowtool.conf".into(), &"ENOENT".into())
+    );
+    // A program that is not there: the shell's child has none of its own.
+    let not_found = cause("env no-such-aclocal-1.14 --version; true");
+    let last = &not_found["last_failed"];
+    assert_eq!(last["call"], "exec", "{not_found}");
+    assert!(text(&last["path"]).ends_with("/no-such-aclocal-1.14"), "{not_found}");
+    // What the shell found in the next directory of PATH is no reason.
+    let found = cause("sh -c 'cat /dev/null; exit 3'; true");
+    assert_eq!(found["last_failed"], serde_json::Value::Null, "{found}");
+    // By its own decision.
+    assert_eq!(cause("true; sh -c 'exit 3'")["last_failed"], serde_json::Value::Null);
+}
+
+/// Signals that the kernel sends for what a process does have their reason: who does not read any more, which limit
+/// was reached. The shell's own status proves that each was that signal.
+#[test]
+fn the_kernels_own_signals_have_their_reason() {
+    let burn = fixture("burn");
+    let burn = burn.display();
+    for (script, code, signal, reason) in [
+        ("set -o pipefail; yes | head -1; exit $?", 141, "SIGPIPE", "as head (pid "),
+        ("ulimit -f 10; dd if=/dev/zero of=big bs=1024 count=1000", 153, "SIGXFSZ", "ulimit -f"),
+        (&format!("ulimit -t 1; {burn} 5000 0"), 137, "SIGKILL", "hard limit of CPU time"),
+        (&format!("ulimit -S -t 1; {burn} 5000 0"), 152, "SIGXCPU", "ulimit -t"),
+        // What it sends to itself is no doing of the kernel's.
+        ("bash -c 'kill -PIPE $$'", 141, "SIGPIPE", "from itself"),
+    ] {
+        let recorded = Recorder::new().run(["bash", "-ec", script]);
+        assert_eq!(recorded.code(), code, "{script}: {}", recorded.stderr());
+        let cause = report(&recorded.trace())["ends"]["cause"][0].clone();
+        assert_eq!(cause["how"], signal, "{script}: {cause}");
+        let said = format!("from {}", text(&cause["sent_by"]));
+        assert!(said.contains(reason), "{script}: {said}");
+    }
+}
+
+/// A shell looks for a program before it forks: those look-ups are its own, and stand with the child that they were for.
+#[test]
+fn show_says_where_the_parent_looked_for_the_program() {
+    let recorder = Recorder::new();
+    let path = format!("{}/one:{}/two:/usr/bin:/bin", "/no/such", "/no/such");
+    let recorded = recorder.env("PATH", &path).run(["/bin/sh", "-c", "cat /dev/null; true"]);
+    let shown = proctrace()
+        .args(["show", "--serial", "2", "--format", "json"])
+        .arg(recorded.trace())
+        .output()
+        .unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let searched =
+        shown["process"]["searched_by_parent"].as_array().unwrap_or_else(|| panic!("{shown}"));
+    let places: Vec<&str> = searched.iter().map(|place| text(&place["name"])).collect();
+    assert_eq!(places, ["/no/such/one/cat", "/no/such/two/cat"], "{shown}");
+}
+
+#[test]
+fn the_out_of_memory_killer_is_named_as_the_cause() {
+    let cgroup = LimitedMemory::of_bytes(20_000_000);
+    let share = fixture("share");
+    let inner = format!(
+        "echo $$ > {}/cgroup.procs; {} 100 0 0; exit 4",
+        cgroup.0.display(),
+        share.display()
+    );
+    let recorded = Recorder::new().run(["sh", "-c", "sh -c \"$0\"; exit 2", &inner]);
+    assert_eq!(recorded.code(), 2, "{}", recorded.stderr());
+    let cause = report(&recorded.trace())["ends"]["cause"].clone();
+    let steps: Vec<(&str, &str, Option<&str>)> = cause
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| (text(&step["program"]), text(&step["how"]), step["sent_by"].as_str()))
+        .collect();
+    let killer = Some("the out-of-memory killer");
+    assert_eq!(
+        steps,
+        [("share", "SIGKILL", killer), ("sh", "exit 4", None), ("sh", "exit 2", None)]
+    );
+    let shown = proctrace().arg("report").arg(recorded.trace()).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("Cause    share (pid"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+}

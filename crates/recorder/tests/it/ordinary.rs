@@ -1,0 +1,34 @@
+//! The recorder without the analysis, as anybody uses it: it records by ptrace, marks, shows and dumps what programs declare, and
+//! says of what it does not have where that is.
+
+use crate::common::{declared, recorder};
+
+#[test]
+fn declared_processes_are_recorded() {
+    declared("ptrace");
+}
+
+#[test]
+fn what_only_the_analysis_has_is_named() {
+    let refused = recorder().args(["report", "job.ptrace"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        said.contains("it is a command of proctrace; proctrace-recorder only records"),
+        "{said}"
+    );
+    // A script must not take it for the command's own status.
+    let unknown = recorder().args(["record", "--summary", "lake", "--", "true"]).output().unwrap();
+    assert_eq!(unknown.status.code(), Some(125));
+}
+
+#[test]
+fn only_what_proctrace_has_is_said_to_be_there() {
+    // A word below a command is none of proctrace.
+    for words in [["import", "record"], ["import", "report"], ["help", "nothing"]] {
+        let refused = recorder().args(words).output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(!said.contains("command of proctrace"), "{said}");
+    }
+}

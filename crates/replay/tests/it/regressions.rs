@@ -1,0 +1,12 @@
+//! Regression inputs: traces on which fuzzing failed (`cargo xtask fuzz replay`), or that were
+//! constructed by hand.
+
+#[path = "../../../../fuzz/harness/replay.rs"]
+mod harness;
+#[path = "../../../../fuzz/harness/regressions.rs"]
+mod regressions;
+
+#[test]
+fn regressions_do_not_crash() {
+    regressions::run("replay", harness::run);
+}
