@@ -122,7 +122,7 @@ struct Failure(Rc<Cell<Option<i32>>>);
 
 impl Failure {
     /// The reason why a table was not written.
-    fn behind(&self, error: AnalysisError) -> anyhow::Error {
+    fn behind(&self, error: TableError) -> anyhow::Error {
         match self.0.take() {
             Some(errno) => io::Error::from_raw_os_error(errno).into(),
             None => error.into(),

@@ -1,7 +1,5 @@
 //! Messages on stderr, which is shared with the recorded command, and verdicts on stdout.
 
-use std::io::Write;
-
 use std::io::{ErrorKind, Write, stdout};
 
 use anyhow::{Context, Result};

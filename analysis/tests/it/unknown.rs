@@ -1,13 +1,9 @@
 //! Tests that what a recording does not know never becomes a number: each quantity in turn is removed from a real
 //! recording, and every remaining number must equal that of the whole recording.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod common;
-
 use std::collections::{BTreeMap, HashMap};
 
-use common::{pieces, pieces_with_waits, recording_without};
+use crate::common::{pieces, pieces_with_waits, recording_without};
 use proctrace_analysis::{Analysis, Options, Recording, Section, analyse};
 use proctrace_findings::{Cell, Knowledge as State, Table};
 use proctrace_trace::{Header, Knowledge, Quantity};

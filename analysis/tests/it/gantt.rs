@@ -1,7 +1,5 @@
 //! The Gantt chart of a real recording, checked against the recording itself.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::BTreeSet;
 use std::path::Path;
 

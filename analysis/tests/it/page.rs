@@ -1,18 +1,14 @@
 //! The data of the interactive page: they are those of the recording, and what it does not know is missing.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{pieces, pieces_with_waits, trace_without};
+use crate::common::{pieces, pieces_with_waits, trace_without};
 use proctrace_analysis::{Options, Recording, analyse, page};
 use proctrace_findings::PageData;
 use proctrace_trace::Quantity;
 
 /// The page's data of a recording without a quantity, and the recording.
-fn data(pieces: &common::Pieces, quantity: Option<Quantity>) -> (PageData, Recording) {
+fn data(pieces: &crate::common::Pieces, quantity: Option<Quantity>) -> (PageData, Recording) {
     let (recording, trace) = trace_without(pieces, quantity);
     let data = page(&recording, trace.path(), &Options::default()).unwrap();
     (data, recording)

@@ -1,7 +1,5 @@
 //! A real recording, and what a source without knowledge of some quantity would have recorded.
 
-#![allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
-
 pub(crate) mod waits;
 
 use std::collections::HashMap;

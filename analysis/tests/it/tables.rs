@@ -2,13 +2,9 @@
 //! in turn is removed from a real recording, and every column must then be either null or
 //! unchanged.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{pieces, trace_without};
+use crate::common::{pieces, trace_without};
 use proctrace_analysis::{ColumnKind, Query, TABLES, TableSchema};
 use proctrace_findings::RowsValues;
 use proctrace_trace::Quantity;

@@ -1,14 +1,10 @@
 //! Traces with valid checksums and invalid records: anyone who can write a trace can write anything
 //! into it. No reader may panic, whatever the numbers.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::waits::{WAITS_MIN_NS, waits_of};
+use crate::common::waits::{WAITS_MIN_NS, waits_of};
 use proctrace_analysis::{
     AliveSort, AliveView, Analysis, AnalysisError, Machine, Options, Recording, Rules, Section,
     TreeView, Wanted, alive, analyse, classification, gantt, job_root, libs, page, show, timeline,

@@ -1,12 +1,8 @@
 //! Answers about single processes agree with the summary, and lack what the recording does not know.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod common;
-
 use std::path::Path;
 
-use common::{Pieces, pieces, pieces_with_waits, trace_without};
+use crate::common::{Pieces, pieces, pieces_with_waits, trace_without};
 use proctrace_analysis::{
     AliveSort, AliveView, Recording, TreeView, Wanted, alive, analyse, show, tree,
 };
