@@ -15,7 +15,7 @@ use super::Loader;
 use crate::load::starts::{Missed, Start, StartFinder};
 use crate::recording::bins::{BinSeries, Bins};
 use crate::recording::counts::Counts;
-use crate::recording::fast::FastMap;
+use crate::recording::fast::FastIndexSet;
 use crate::recording::last::{LastMisses, is_telling};
 use crate::recording::marks::{MarkedBy, Marks};
 use crate::recording::misses::{
@@ -64,8 +64,7 @@ impl LookupKeys {
 /// Assigns look-ups their keys.
 #[derive(Default)]
 struct Places {
-    directories: Vec<Vec<u8>>,
-    numbers: FastMap<Vec<u8>, u32>,
+    directories: FastIndexSet<Vec<u8>>,
     misses: MissCounter,
     paths: PathCounter,
 }
@@ -84,15 +83,9 @@ impl Places {
             return LookupKeys::of_no_failure(Is::Mark, family, sought);
         }
         let name: &[u8] = if unread { b"?" } else { directory(path) };
-        let number = match self.numbers.get(name) {
-            Some(number) => *number,
-            None => {
-                let number = u32::try_from(self.directories.len()).unwrap_or(u32::MAX);
-                self.directories.push(name.to_vec());
-                self.numbers.insert(name.to_vec(), number);
-                number
-            }
-        };
+        let known = self.directories.get_index_of(name);
+        let number = known.unwrap_or_else(|| self.directories.insert_full(name.to_vec()).0);
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
         let kind = MissKind { directory: number, errno: miss.error, family };
         LookupKeys {
             is: Is::Failed,
@@ -206,7 +199,7 @@ impl Who {
             marks,
             bins,
             starts: finder.into_inner(),
-            directories,
+            directories: directories.into_iter().collect(),
             misses: misses.finish(),
             missed_paths: paths.finish(),
             last_misses,

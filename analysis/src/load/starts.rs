@@ -7,6 +7,7 @@
 
 use proctrace_libsearch::Sought;
 
+use crate::recording::fast::FastIndexSet;
 use crate::recording::process::ProgramRun;
 
 /// Maximum time between two failures of one start: the same loader also loads plugins.
@@ -74,7 +75,12 @@ impl StartFinder {
 
     /// Records that a process failed to find `path`.
     #[inline]
-    pub(crate) fn add(&mut self, process: usize, missed: Missed<'_>, directories: &[Vec<u8>]) {
+    pub(crate) fn add(
+        &mut self,
+        process: usize,
+        missed: Missed<'_>,
+        directories: &FastIndexSet<Vec<u8>>,
+    ) {
         let time_ns = missed.time_ns;
         let Some(now) = self.now.get_mut(process) else { return };
         let Some(mut begun_ns) = self.begun_ns.get(*now as usize).copied() else { return };
@@ -94,7 +100,7 @@ impl StartFinder {
         let place = match *stage {
             Stage::BEGUN => None,
             Stage::LOADED => return,
-            Stage(directory) => directories.get(directory as usize),
+            Stage(directory) => directories.get_index(directory as usize),
         };
         let since_ns = time_ns - begun_ns;
         let of_loader = match missed.sought {
