@@ -61,7 +61,7 @@ fn the_sums_are_those_of_the_recorder() {
             proctrace_replay::lookups(&mut Reader::open(&path).unwrap(), |_, _| (), |_| ());
         assert!(totals.lookups_failed <= lookups.records);
         assert!(totals.lookups_failed > 0, "{}", path.display());
-        let by_directory: u64 = view.directories.most().iter().map(|known| known.count).sum();
+        let by_directory: u64 = view.directories.most().iter().map(|(_, count)| count).sum();
         assert_eq!(by_directory + view.directories.dropped, totals.lookups_failed);
         assert_eq!(view.undecodable, 0);
         let programs: u64 = view.programs.iter().map(|program| program.processes).sum();
