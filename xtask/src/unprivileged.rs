@@ -162,7 +162,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     setup::run(setup::BUILD)?;
     let programs = build()?;
     // A filter of names would be one of two.
-    let passes = if arguments.is_empty() { &[TOGETHER, ALONE][..] } else { &[&[]] };
+    let passes: &[&[&str]] = if arguments.is_empty() { &[TOGETHER, ALONE] } else { &[&[]] };
     let mut failed = Vec::new();
     for program in &programs {
         let name = format!("{} {}", program.package, program.target);

@@ -3,17 +3,15 @@
 mod prmon;
 mod viewer;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::rc::Rc;
 
 use anyhow::{Context, Result};
 use proctrace_analysis::{Batch, Columnar, ColumnarFile, TableError, TableSchema, batches};
-use proctrace_outputs::{Access, Directory, NewFile};
+use proctrace_outputs::{Access, Directory, Failure, NewFile, Watched};
 use proctrace_report::number::{bytes, count, counted};
 use proctrace_report::{CsvDialect, rows_csv, rows_csv_names, rows_ndjson};
 
@@ -111,39 +109,14 @@ struct TableFile {
 }
 
 enum Body {
-    Columnar(Box<ColumnarFile<BufWriter<Told>>>),
-    Csv(BufWriter<Told>, CsvDialect),
-    Ndjson(BufWriter<Told>),
+    Columnar(Box<ColumnarFile<BufWriter<Watched<File>>>>),
+    Csv(BufWriter<Watched<File>>, CsvDialect),
+    Ndjson(BufWriter<Watched<File>>),
 }
 
-/// Number of the error with which a file could not be written: a columnar format says of it only that there was one.
-#[derive(Clone, Default)]
-struct Failure(Rc<Cell<Option<i32>>>);
-
-impl Failure {
-    /// The reason why a table was not written.
-    fn behind(&self, error: TableError) -> anyhow::Error {
-        match self.0.take() {
-            Some(errno) => io::Error::from_raw_os_error(errno).into(),
-            None => error.into(),
-        }
-    }
-}
-
-/// A file that remembers why it could not be written.
-struct Told {
-    file: File,
-    failure: Failure,
-}
-
-impl Write for Told {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes).inspect_err(|error| self.failure.0.set(error.raw_os_error()))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
+/// The reason why a table was not written, of which columnar formats say only that there is one.
+fn behind(failure: &Failure, error: TableError) -> anyhow::Error {
+    failure.take().map_or_else(|| error.into(), Into::into)
 }
 
 impl Export {
@@ -170,7 +143,7 @@ impl Export {
             }
         };
         let context = || format!("cannot write {}", file.new.final_path().display());
-        let behind = |error| file.failure.behind(error);
+        let behind = |error| behind(&file.failure, error);
         file.rows += batch.height() as u64;
         match &mut file.body {
             Body::Columnar(body) => body.write(batch).map_err(behind).with_context(context)?,
@@ -190,7 +163,7 @@ impl Export {
             let context = || format!("cannot write {}", path.display());
             match body {
                 Body::Columnar(body) => {
-                    body.finish().map_err(|error| failure.behind(error)).with_context(context)?;
+                    body.finish().map_err(|error| behind(&failure, error)).with_context(context)?;
                 }
                 Body::Csv(mut body, _) | Body::Ndjson(mut body) => {
                     body.flush().with_context(context)?;
@@ -218,11 +191,11 @@ impl TableFile {
         let new = directory.create(&name, Access::Owner).with_context(context)?;
         let failure = Failure::default();
         let file = new.writer().with_context(context)?;
-        let mut out = BufWriter::new(Told { file, failure: failure.clone() });
+        let mut out = BufWriter::new(failure.of(file));
         let body = match format {
             Format::Columnar(columnar) => {
                 let file = ColumnarFile::begin(out, columnar, table, like);
-                let file = file.map_err(|error| failure.behind(error)).with_context(context)?;
+                let file = file.map_err(|error| behind(&failure, error)).with_context(context)?;
                 Body::Columnar(Box::new(file))
             }
             Format::Csv(dialect) => {

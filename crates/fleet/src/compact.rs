@@ -11,7 +11,7 @@ use polars::prelude::*;
 use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
 use proctrace_analysis::TableSchema;
 use proctrace_outputs::{
-    Access, Directory, Found, Kind, OutputError, Outputs, is_part as is_part_of,
+    Access, Directory, Failure, Found, Kind, OutputError, Outputs, is_part as is_part_of,
 };
 use rustix::fs::{FlockOperation, flock};
 
@@ -193,11 +193,15 @@ fn put_together(
     let file = place.directory.create_new(part_of(&made), Access::Umask);
     let file = file.map_err(FleetError::file(&part))?;
     // Some hundred pieces of a few bytes each.
-    let mut buffered = BufWriter::new(&file);
-    ParquetWriter::new(&mut buffered)
+    let failure = Failure::default();
+    let mut buffered = BufWriter::new(failure.of(&file));
+    let finished = ParquetWriter::new(&mut buffered)
         .with_compression(ParquetCompression::Zstd(None))
         .with_row_group_size(Some(ROW_GROUP_ROWS))
-        .finish(&mut rows)?;
+        .finish(&mut rows);
+    // The format would only say that it could not be written.
+    failure.take().map_or(Ok(()), Err).map_err(FleetError::file(&part))?;
+    finished?;
     buffered.flush().map_err(FleetError::file(&part))?;
     drop(buffered);
     file.sync_all().map_err(FleetError::file(&part))?;

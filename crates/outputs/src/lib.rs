@@ -13,6 +13,7 @@
 
 mod directory;
 mod error;
+mod failure;
 mod found;
 mod named;
 mod new_file;
@@ -23,6 +24,7 @@ mod walk;
 
 pub use directory::Directory;
 pub use error::OutputError;
+pub use failure::{Failure, Watched};
 pub use found::{Found, Kind};
 pub use new_file::NewFile;
 pub use part::is_part;

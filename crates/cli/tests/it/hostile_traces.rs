@@ -66,6 +66,7 @@ fn run(arguments: &[&str], path: &Path) -> Output {
 fn measured(command: &mut Command) -> (Output, u64) {
     let mut printed = [tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap()];
     let [stdout, stderr] = printed.each_ref().map(|file| file.try_clone().unwrap());
+    #[expect(clippy::zombie_processes, reason = "reap() waits for it, and tells its usage")]
     let child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
     waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();

@@ -4,9 +4,9 @@
 #[path = "../../../../fuzz/harness/budget.rs"]
 mod harness;
 #[path = "../../../../fuzz/harness/regressions.rs"]
-mod regressions;
+mod inputs;
 
 #[test]
 fn regressions_do_not_crash() {
-    regressions::run("budget", harness::run);
+    inputs::run("budget", harness::run);
 }

@@ -4,13 +4,13 @@
 #[path = "../../../../fuzz/harness/import.rs"]
 mod harness;
 #[path = "../../../../fuzz/harness/regressions.rs"]
-mod regressions;
+mod inputs;
 
 use proptest::prelude::*;
 
 #[test]
 fn regressions_do_not_crash() {
-    regressions::run("import", harness::run);
+    inputs::run("import", harness::run);
 }
 
 /// Pieces of real lines, which arbitrary bytes would never form.

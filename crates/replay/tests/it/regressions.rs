@@ -4,9 +4,9 @@
 #[path = "../../../../fuzz/harness/replay.rs"]
 mod harness;
 #[path = "../../../../fuzz/harness/regressions.rs"]
-mod regressions;
+mod inputs;
 
 #[test]
 fn regressions_do_not_crash() {
-    regressions::run("replay", harness::run);
+    inputs::run("replay", harness::run);
 }

@@ -4,9 +4,9 @@
 #[path = "../../../../fuzz/harness/escapes.rs"]
 mod harness;
 #[path = "../../../../fuzz/harness/regressions.rs"]
-mod regressions;
+mod inputs;
 
 #[test]
 fn regressions_do_not_crash() {
-    regressions::run("escapes", harness::run);
+    inputs::run("escapes", harness::run);
 }

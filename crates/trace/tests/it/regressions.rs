@@ -4,9 +4,9 @@
 #[path = "../../../../fuzz/harness/trace_reader.rs"]
 mod harness;
 #[path = "../../../../fuzz/harness/regressions.rs"]
-mod regressions;
+mod inputs;
 
 #[test]
 fn regressions_do_not_crash() {
-    regressions::run("trace-reader", harness::run);
+    inputs::run("trace-reader", harness::run);
 }

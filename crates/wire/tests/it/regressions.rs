@@ -4,9 +4,9 @@
 #[path = "../../../../fuzz/harness/record_decoder.rs"]
 mod harness;
 #[path = "../../../../fuzz/harness/regressions.rs"]
-mod regressions;
+mod inputs;
 
 #[test]
 fn regressions_do_not_crash() {
-    regressions::run("record-decoder", harness::run);
+    inputs::run("record-decoder", harness::run);
 }
