@@ -1,15 +1,14 @@
 //! Records the committed traces, which later versions must read and analyse.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 
 use anyhow::{Context, Result, ensure};
 use proctrace_trace::{Reader, Writer};
 use proctrace_wire::{Frames, IntoBytes, Record};
-
-use crate::run::{as_root, cargo, output, root, run as execute, target_dir};
-use crate::setup;
+use xtask::run::{as_root, built, fixture, root};
+use xtask::setup;
 
 /// Programs that the tour runs.
 const PROGRAMS: &[&str] = &[
@@ -45,16 +44,7 @@ const PAYLOAD_RUNS: [(&str, &str); 4] = [
 /// Records the traces missing in fixtures/traces: existing ones are never replaced.
 pub(crate) fn run() -> Result<()> {
     setup::run(setup::EVERYTHING)?;
-    let packages = [
-        "--package",
-        "proctrace",
-        "--package",
-        "proctrace-fixtures",
-        "--package",
-        "proctrace-payload",
-    ];
-    execute(cargo().args(["build", "--release"]).args(packages))?;
-    let release = target_dir()?.join("release");
+    let release = built(&["proctrace", "proctrace-fixtures", "proctrace-payload"])?;
     let tour = format!("tour-{}", proctrace_wire::WIRE_VERSION);
     if is_missing(&tour) {
         within(PLACE, |place| record_tour(&release, place, &tour))?;
@@ -85,40 +75,36 @@ fn within(place: &str, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
 
 fn record_payload(release: &Path, place: &Path, scenario: &str, name: &str) -> Result<()> {
     fs::copy(release.join("proctrace-payload"), place.join("proctrace-payload"))?;
-    let raw = place.join("raw.ptrace");
-    let status = as_root("env")
-        .args(["-i", "PATH=/usr/bin:/bin"])
-        .arg(release.join("proctrace"))
-        .args(["record", "--interval", "200ms", "--output"])
-        .arg(&raw)
-        .args(["--", "./proctrace-payload", "run", scenario, "--scale", "0.01", "--work"])
-        .arg(place.join("work"))
-        .current_dir(place)
-        .status()
-        .context("cannot run proctrace")?;
+    let work = place.join("work").display().to_string();
+    let command = ["./proctrace-payload", "run", scenario, "--scale", "0.01", "--work", &work];
+    let (raw, status) = record(release, place, &["--interval", "200ms"], &command)?;
     ensure!(status.success(), "{scenario} failed ({status})");
     publish(&raw, name)
 }
 
 fn record_tour(release: &Path, place: &Path, name: &str) -> Result<()> {
     for program in PROGRAMS {
-        let path = output(Command::new(release.join("fixture-path")).arg(program))?;
-        fs::copy(String::from_utf8(path)?.trim_end(), place.join(program))?;
+        fs::copy(fixture(release, program)?, place.join(program))?;
     }
     fs::copy(root().join("fixtures/traces/tour.sh"), place.join("tour.sh"))?;
-    let raw = place.join("raw.ptrace");
-    let status = as_root("env")
-        .args(["-i", "PATH=/usr/bin:/bin"])
-        .arg(release.join("proctrace"))
-        .args(["record", "--opens", "--memory=50ms", "--interval", "20ms", "--output"])
-        .arg(&raw)
-        .args(["--", "./tour.sh"])
-        .current_dir(place)
-        .status()
-        .context("cannot run proctrace")?;
+    let options = ["--opens", "--memory=50ms", "--interval", "20ms"];
+    let (raw, status) = record(release, place, &options, &["./tour.sh"])?;
     ensure!(status.code() == Some(3), "the tour failed ({status}; expected exit status 3)");
-
     publish(&raw, name)
+}
+
+/// Records a command in a clean environment.
+fn record(
+    release: &Path,
+    place: &Path,
+    options: &[&str],
+    command: &[&str],
+) -> Result<(PathBuf, ExitStatus)> {
+    let raw = place.join("raw.ptrace");
+    let mut record = as_root("env");
+    record.args(["-i", "PATH=/usr/bin:/bin"]).arg(release.join("proctrace")).arg("record");
+    record.args(options).arg("--output").arg(&raw).arg("--").args(command).current_dir(place);
+    Ok((raw, record.status().context("cannot run proctrace")?))
 }
 
 /// Copies a trace block by block, without the details of the machine it was recorded on.

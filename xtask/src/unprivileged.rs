@@ -8,9 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-
-use crate::run::{cargo, root};
-use crate::setup;
+use xtask::run::{cargo, root};
+use xtask::setup;
 
 /// Test programs of which every test needs more than an ordinary user has, or that take longer than all
 /// others together.

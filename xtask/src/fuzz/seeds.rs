@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use proctrace_trace::Reader;
 use proctrace_wire::{Frames, Kind};
-
-use crate::run::root;
+use xtask::run::root;
 
 /// Writes the seeds of a target into its corpus, in addition to the inputs found by earlier runs.
 pub(super) fn write(target: &str, corpus: &Path) -> Result<()> {
