@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use anyhow::{Context, Result, ensure};
-use proctrace_trace::{Reader, Writer};
-use proctrace_wire::{Frames, IntoBytes, Record};
-use xtask::run::{as_root, built, fixture, root};
+use xtask::run::{as_root, built, cargo, fixture, output, root};
 use xtask::setup;
 
 /// Programs that the tour runs.
@@ -45,7 +43,7 @@ const PAYLOAD_RUNS: [(&str, &str); 4] = [
 pub(crate) fn run() -> Result<()> {
     setup::run(setup::EVERYTHING)?;
     let release = built(&["proctrace", "proctrace-fixtures", "proctrace-payload"])?;
-    let tour = format!("tour-{}", proctrace_wire::WIRE_VERSION);
+    let tour = format!("tour-{}", wire_version()?);
     if is_missing(&tour) {
         within(PLACE, |place| record_tour(&release, place, &tour))?;
     }
@@ -107,50 +105,18 @@ fn record(
     Ok((raw, record.status().context("cannot run proctrace")?))
 }
 
-/// Copies a trace block by block, without the details of the machine it was recorded on.
+/// Copies a trace without the details of the machine it was recorded on.
 fn publish(raw: &Path, name: &str) -> Result<()> {
-    let mut reader = Reader::open(raw)?;
-    let mut header = reader.header().clone();
-    header.host = "example".to_owned();
-    header.kernel = "6.18.0".to_owned();
-    header.processor.model = header.processor.model.map(|_| "Example CPU".to_owned());
-    let mut writer = Writer::new(Vec::new(), &header)?;
-    while let Some(block) = reader.next_block() {
-        let info = block.info;
-        let bytes = with_common_mounts(&block.bytes)?;
-        writer.append(info.stream, info.records, info.first_ns, info.last_ns, &bytes)?;
-    }
-    let trailer = reader.trailer().context("the recording is incomplete")?;
-    let (bytes, _) = writer.finish(trailer)?;
     let path = committed(name);
-    println!("{}: {} bytes", path.display(), bytes.len());
-    fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    let copy = ["run", "--quiet", "--release", "--package", "proctrace-trace"];
+    output(cargo().args(copy).args(["--example", "publishable", "--"]).arg(raw).arg(&path))?;
+    println!("{}: {} bytes", path.display(), fs::metadata(&path)?.len());
+    Ok(())
 }
 
-/// The records of a block, with mount tables reduced to what every machine has.
-fn with_common_mounts(block: &[u8]) -> Result<Vec<u8>> {
-    const COMMON: [&str; 4] = ["/", "/dev", "/proc", "/sys"];
-    let mut bytes = Vec::with_capacity(block.len());
-    for frame in Frames::new(block) {
-        let frame = frame?;
-        let Record::Mounts(mut fixed, table) = Record::decode(frame)? else {
-            bytes.extend_from_slice(frame.bytes);
-            continue;
-        };
-        ensure!(fixed.bytes == fixed.total_bytes, "a mount table in several parts");
-        let table = String::from_utf8_lossy(table);
-        let lines = table
-            .lines()
-            .filter(|line| line.split(' ').nth(4).is_some_and(|point| COMMON.contains(&point)));
-        let table: String = lines.map(|line| format!("{line}\n")).collect();
-        let size = (size_of_val(&fixed) + table.len()).next_multiple_of(8);
-        fixed.head.size = u16::try_from(size)?;
-        fixed.bytes = u32::try_from(table.len())?;
-        fixed.total_bytes = fixed.bytes;
-        let end = bytes.len() + size;
-        bytes.extend_from_slice(fixed.as_bytes());
-        bytes.extend_from_slice(table.as_bytes());
-        bytes.resize(end, 0);
-    }
-    Ok(bytes)
+/// Version of the records, as C and Rust have it.
+fn wire_version() -> Result<String> {
+    let header = fs::read_to_string(root().join("bpf/wire.h"))?;
+    let version = header.lines().find_map(|line| line.strip_prefix("#define WIRE_VERSION "));
+    version.map(|version| version.trim().to_owned()).context("bpf/wire.h has no WIRE_VERSION")
 }
