@@ -196,7 +196,7 @@ impl<'a> Analysis<'a> {
     }
 
     /// The critical path as such.
-    fn critical(&self) -> Option<&CriticalPath> {
+    pub(crate) fn critical(&self) -> Option<&CriticalPath> {
         self.critical.get_or_init(|| CriticalPath::of(self.recording)).as_ref()
     }
 }

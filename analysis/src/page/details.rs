@@ -9,8 +9,9 @@ use proctrace_wire::{Family, signal_name};
 
 use super::strings::Strings;
 use super::{MISSES_MAX, MISSES_OF_PROCESS_MAX, SIGNALS_MAX, WAITS_MAX, known, since, wide};
+use crate::analysis::Analysis;
 use crate::details::waited::{Waited, waker};
-use crate::path::{CriticalPath, words};
+use crate::path::words;
 use crate::recording::Recording;
 use crate::recording::fast::FastMap;
 use crate::recording::names::errno;
@@ -162,9 +163,9 @@ pub(super) fn signals(
 }
 
 /// The critical path in order of time: which process was on it from when to when, doing what.
-pub(super) fn path(recording: &Recording, strings: &mut Strings) -> PackedTable {
-    let path = CriticalPath::of(recording);
-    let parts = path.map(|path| path.parts).unwrap_or_default();
+pub(super) fn path(analysis: &Analysis<'_>, strings: &mut Strings) -> PackedTable {
+    let recording = analysis.recording;
+    let parts = analysis.critical().map_or(&[][..], |path| &path.parts);
     let process = |task: u32| recording.tasks.get(task as usize).map(|task| wide(task.process()));
     let says: Vec<_> = parts.iter().map(|part| strings.number_of(&part.doing.says())).collect();
     let mut table = PackedTable::new("path", parts.len());

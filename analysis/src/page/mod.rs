@@ -13,6 +13,7 @@ use proctrace_trace::Quantity;
 
 use self::execs::Execs;
 use self::strings::Strings;
+use crate::analysis::Analysis;
 use crate::error::AnalysisError;
 use crate::gantt::lanes::Lanes;
 use crate::options::Options;
@@ -39,10 +40,11 @@ const STRINGS_BYTES_MAX: usize = 48 << 20;
 /// # Errors
 /// If the trace cannot be read.
 pub fn page(
-    recording: &Recording,
+    analysis: &Analysis<'_>,
     path: &Path,
     options: &Options,
 ) -> Result<PageData, AnalysisError> {
+    let recording = analysis.recording;
     let lanes = Lanes::of(recording, &vec![true; recording.processes.len()]);
     let mut strings = Strings::new(STRINGS_BYTES_MAX);
     let mut left_out = Vec::new();
@@ -52,7 +54,7 @@ pub fn page(
         processes::processes(recording, &list_of, &mut strings),
         processes::programs(recording, &lanes, &mut strings),
         processes::threads(recording, &mut left_out),
-        details::path(recording, &mut strings),
+        details::path(analysis, &mut strings),
     ];
     let (runs, environments) = execs.tables(recording, &mut left_out);
     tables.extend([runs, environments, misses]);

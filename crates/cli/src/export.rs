@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use proctrace_analysis::{AnalysisError, Batch, Columnar, ColumnarFile, TableSchema, batches};
+use proctrace_analysis::{Batch, Columnar, ColumnarFile, TableSchema, batches};
 use proctrace_outputs::{Access, Directory, NewFile};
 use proctrace_report::number::{bytes, count, counted};
 use proctrace_report::{CsvDialect, rows_csv, rows_csv_names, rows_ndjson};
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
         export.create_directory(&args.output)?;
         check::warn(trace, &recording);
         let write = || batches(&recording, trace, &name, |table, batch| export.add(table, batch));
-        during("writing tables", write).map_err(|Failed(error)| error)?;
+        during("writing tables", write)?;
     }
     let (tables, rows, written) = export.finish()?;
     say::note(&format!(
@@ -77,21 +77,6 @@ impl Format {
     }
 }
 
-/// Reason why a batch was not accepted.
-struct Failed(anyhow::Error);
-
-impl From<AnalysisError> for Failed {
-    fn from(error: AnalysisError) -> Self {
-        Self(error.into())
-    }
-}
-
-impl From<anyhow::Error> for Failed {
-    fn from(error: anyhow::Error) -> Self {
-        Self(error)
-    }
-}
-
 /// The files being written.
 struct Export {
     /// Once there is something to write.
@@ -127,7 +112,7 @@ impl Export {
         Ok(())
     }
 
-    fn add(&mut self, table: &'static TableSchema, batch: Batch) -> Result<(), Failed> {
+    fn add(&mut self, table: &'static TableSchema, batch: Batch) -> Result<()> {
         let file = match self.files.get_mut(table.name) {
             Some(file) => file,
             None => {
@@ -175,7 +160,7 @@ impl TableFile {
         format: Format,
         table: &TableSchema,
         like: &Batch,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self> {
         let ending = format.ending();
         let name = format!("{}.{ending}", table.name);
         let context = || format!("cannot write {}", directory.path().join(&name).display());

@@ -9,7 +9,6 @@ mod check;
 mod classify;
 mod compact;
 mod diff;
-mod event_logs;
 mod experiment;
 mod export;
 mod fleet;

@@ -9,12 +9,14 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use proctrace_node::{Jobs, RECORDED_VARIABLES};
 use proctrace_probe::ENV_NAMES_MAX;
-use proctrace_record::{CgroupPattern, Options, Scope, Signals, cgroup_root, record as follow};
+use proctrace_record::{
+    CgroupPattern, Options, Scope, Signals, cgroup_root, header, record as follow,
+};
 
 use crate::args::{DEFAULT_TRACE, JobCgroups, RecordArgs};
 use crate::exit_code::RECORDING_FAILED;
 use crate::record::closing::totals;
-use crate::record::settings::{backend, header, options};
+use crate::record::settings::{backend, options};
 use crate::record::usage::usage;
 use crate::say;
 use crate::summaries::Summaries;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use proctrace_record::{
     Command, Finished, Identity, Options, OwnCgroup, RecordError, ResolveError, Scope, Signals,
-    find_program, record,
+    find_program, header, record,
 };
 use proctrace_trace::{self as trace, Outcome};
 use proctrace_wire::escape::{to_bytes, to_text};
@@ -29,7 +29,7 @@ use crate::summaries::Summaries;
 use crate::watch::Watch;
 use crate::{exit_code, invoker, say};
 use closing::tell;
-use settings::{backend, header, options};
+use settings::{backend, options};
 use usage::usage;
 
 /// Runs the command. Returns its exit code, or that of a shell that cannot execute it.
@@ -259,7 +259,7 @@ fn complete(
     let written = output.finish(&finished.trailer(usage(loading_ns)));
     if sink_error.is_some() || written.is_err() {
         let how = match outcome {
-            Some(outcome) => format!("the command continued and {}", ended(outcome)),
+            Some(outcome) => format!("the command continued and {outcome}"),
             None if args.command.is_empty() => "the processes are still running".to_owned(),
             None => "the command is still running".to_owned(),
         };
@@ -282,20 +282,12 @@ fn complete(
 fn of_both(outcome: Outcome) -> String {
     let whose = match outcome {
         Outcome::Code(0) => "the recording failed, not the command, which exited with 0".to_owned(),
-        outcome => format!("both failed: the command, which {}, and its recording", ended(outcome)),
+        outcome => format!("both failed: the command, which {outcome}, and its recording"),
     };
     format!(
         "{whose} (status {} is the recording's; --job-first passes the command's on)",
         exit_code::RECORDING_FAILED
     )
-}
-
-/// Description of how a command ended, in words.
-pub fn ended(outcome: Outcome) -> String {
-    match outcome {
-        Outcome::Code(code) => format!("exited with {code}"),
-        Outcome::Signal(signal) => format!("was killed by signal {signal}"),
-    }
 }
 
 /// The exit status by which a command's own is passed on.
