@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
-use proctrace_record::memory_bytes;
+use proctrace_record::{memory_bytes, resident_bytes};
 use proctrace_report::number::bytes;
 
 use crate::args::{CeilingArgs, Command, DEFAULT_TRACE, TimeArgs};
@@ -158,13 +158,6 @@ fn asked(command: &Command) -> Option<Asked<'_>> {
 fn length<'a>(paths: impl Iterator<Item = &'a Path>) -> u64 {
     let length = |path: &Path| path.metadata().map_or(0, |it| it.len());
     paths.map(length).fold(0, u64::saturating_add)
-}
-
-/// Resident memory of this process.
-fn resident_bytes() -> Option<u64> {
-    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
-    Some(pages.saturating_mul(rustix::param::page_size() as u64))
 }
 
 #[cfg(test)]

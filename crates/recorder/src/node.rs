@@ -10,14 +10,13 @@ use anyhow::{Context, Result, bail};
 use proctrace_node::{Jobs, RECORDED_VARIABLES};
 use proctrace_probe::ENV_NAMES_MAX;
 use proctrace_record::{
-    CgroupPattern, Options, Scope, Signals, cgroup_root, header, record as follow,
+    CgroupPattern, Options, Scope, Signals, cgroup_root, header, record as follow, usage,
 };
 
 use crate::args::{DEFAULT_TRACE, JobCgroups, RecordArgs};
 use crate::exit_code::RECORDING_FAILED;
 use crate::record::closing::totals;
 use crate::record::settings::{backend, options};
-use crate::record::usage::usage;
 use crate::say;
 use crate::summaries::Summaries;
 pub use notify::SOCKET as NOTIFY_SOCKET;

@@ -48,30 +48,9 @@ pub enum FarmError {
         "no program of the recording finds a library by LD_LIBRARY_PATH: there is nothing to link to"
     )]
     Nothing,
-    /// The owner of the directory could replace what root puts there.
-    #[error(
-        "{directory} belongs to user {uid}, who could replace the links: choose another directory"
-    )]
-    Foreign {
-        /// The directory.
-        directory: String,
-        /// Its owner.
-        uid: u32,
-    },
-    /// A file of the name of the list is something else.
-    #[error("{0}/{MARKER} is no list of links: choose another directory")]
-    NoList(String),
-    /// Something that was not made here is in the directory.
-    #[error(
-        "{directory} contains {name}, which `proctrace libs --farm` has not made: choose another \
-         directory"
-    )]
-    Occupied {
-        /// The directory.
-        directory: String,
-        /// What is there.
-        name: String,
-    },
+    /// The directory is not, or not only, one of links that were made here by this user.
+    #[error("{0}: choose another directory")]
+    Taken(String),
     /// The recording was made with the directory.
     #[error("the job had {0} in its LD_LIBRARY_PATH: renew it from a recording without it")]
     Itself(String),
@@ -118,7 +97,9 @@ pub fn make_farm(
     let open = outputs.create_directory(&directory, Access::Umask).step("create", &directory)?;
     let uid = open.owner().step("read", &directory)?;
     if !open.outputs().trusts(uid) && rustix::process::geteuid().is_root() {
-        return Err(FarmError::Foreign { directory: directory.display().to_string(), uid });
+        let directory = directory.display();
+        let whose = format!("{directory} belongs to user {uid}, who could replace the links");
+        return Err(FarmError::Taken(whose));
     }
     let place = FarmDirectory { directory, open };
     place.refuse_itself(plan)?;
@@ -280,13 +261,13 @@ impl FarmDirectory {
     ///
     /// Fails if anything else is in the directory.
     fn own(&self) -> Result<BTreeSet<Vec<u8>>, FarmError> {
-        let shown = || self.directory.display().to_string();
+        let shown = self.directory.display();
         let marker = self.open.read_text(MARKER, MARKER_BYTES_MAX);
         let listed: Option<BTreeSet<Vec<u8>>> = match marker.step("read", &self.at(MARKER))? {
             Some(list) => {
                 let mut lines = list.lines();
                 if lines.next() != Some(MARKER_HEAD) {
-                    return Err(FarmError::NoList(shown()));
+                    return Err(FarmError::Taken(format!("{shown}/{MARKER} is no list of links")));
                 }
                 Some(lines.map(to_bytes).filter(|name| is_name(name)).collect())
             }
@@ -314,7 +295,10 @@ impl FarmDirectory {
             let helper =
                 listed.is_some() && (name == MARKER.as_bytes() || name == ENVIRONMENT.as_bytes());
             if !helper || kind.is_dir() {
-                return Err(FarmError::Occupied { directory: shown(), name: text(&name) });
+                let name = to_text(&name);
+                return Err(FarmError::Taken(format!(
+                    "{shown} contains {name}, which `proctrace libs --farm` has not made"
+                )));
             }
         }
         for name in left {
@@ -435,7 +419,8 @@ mod tests {
         assert_eq!((again.renewed, again.removed), (0, 1));
         assert_eq!(fs::read_link(place.join("liba.so.1")).unwrap(), library);
         fs::write(place.join("notes"), "mine").unwrap();
-        assert!(matches!(make(&["liba.so.1"]), Err(FarmError::Occupied { .. })));
+        let error = make(&["liba.so.1"]).unwrap_err().to_string();
+        assert!(error.contains("contains notes, which"), "{error}");
         assert_eq!(fs::read_to_string(place.join("notes")).unwrap(), "mine");
     }
 
@@ -451,6 +436,7 @@ mod tests {
         assert!(matches!(make("empty", &plan(&[], Path::new(""))), Err(FarmError::Nothing)));
         fs::create_dir(scratch.path().join("other")).unwrap();
         fs::write(scratch.path().join("other").join(MARKER), "something else").unwrap();
-        assert!(matches!(make("other", &some), Err(FarmError::NoList(_))));
+        let error = make("other", &some).unwrap_err().to_string();
+        assert!(error.contains("is no list of links: choose"), "{error}");
     }
 }

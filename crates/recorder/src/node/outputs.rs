@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use proctrace_node::{Ended, JobCgroup, NodeError, Outputs, Queue, Summarized, file_name};
 use proctrace_outputs::{Access, OutputError, Outputs as Writing};
+use proctrace_record::usage;
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace::Header;
 use proctrace_wire::escape::to_text;
@@ -16,7 +17,6 @@ use rustix::io::Errno;
 
 use super::notify;
 use crate::args::RecordArgs;
-use crate::record::usage::usage;
 use crate::summaries::Summaries;
 use crate::{live, say};
 
