@@ -5,9 +5,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
+use xtask::run::{output, root, target_dir};
+use xtask::setup;
 
-use crate::run::{output, root, target_dir};
-use crate::setup;
 use crate::verifier;
 
 /// What to print.
@@ -60,7 +60,7 @@ fn compile(source: &str) -> Result<PathBuf> {
     std::fs::create_dir_all(&target).context("cannot create a directory")?;
     let object = target.join(Path::new(source).with_extension("o"));
     let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86" };
-    crate::run::run(
+    xtask::run::run(
         Command::new(std::env::var_os("CLANG").unwrap_or_else(|| "clang".into()))
             .args(["-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-c"])
             .arg(format!("-D__TARGET_ARCH_{arch}"))

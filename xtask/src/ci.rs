@@ -1,9 +1,10 @@
 //! The checks that must pass before a change is merged.
 
 use anyhow::Result;
+use xtask::run::{cargo, exists, run as execute, target_dir};
+use xtask::setup;
 
-use crate::run::{cargo, exists, run as execute, target_dir};
-use crate::{one_build, setup, test};
+use crate::{one_build, test};
 
 /// Formatting, lints, dependencies, interleavings, tests.
 pub(crate) fn run() -> Result<()> {

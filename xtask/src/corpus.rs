@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use xtask::run::{as_root, built, exists, output, root, target_dir};
 
 use crate::demo::zstd_sources;
-use crate::run::{as_root, cargo, exists, output, root, run as execute, target_dir};
 
 /// Ends the names of scripts that fetch and install what a job needs, before it is recorded.
 const PREPARES: &str = "prepare.sh";
@@ -48,9 +48,8 @@ impl Job {
 /// Records each job in a directory of its own below the target directory, and prints the advice. A job whose tools are not
 /// installed is named, and not run.
 pub(crate) fn run(args: &CorpusArgs) -> Result<()> {
-    execute(cargo().args(["build", "--release", "--package", "proctrace"]))?;
-    let target = target_dir()?;
-    let (proctrace, place) = (target.join("release/proctrace"), target.join("corpus"));
+    let proctrace = built(&["proctrace"])?.join("proctrace");
+    let place = target_dir()?.join("corpus");
     fs::create_dir_all(&place).context("cannot create a directory for the corpus")?;
     let jobs = jobs(&args.names, args.kept_back)?;
     for job in &jobs {

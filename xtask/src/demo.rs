@@ -10,9 +10,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use xtask::run::{as_root, built, cargo, metadata, root, run as execute, target_dir};
+use xtask::setup;
 
-use crate::run::{as_root, cargo, metadata, root, run as execute, target_dir};
-use crate::{one_build, setup};
+use crate::one_build;
 
 /// Basis of the estimate of a first build's duration: the time of all cores, partly idle, in
 /// minutes, on a virtual machine of 2026.
@@ -27,7 +28,7 @@ pub(crate) fn run() -> Result<()> {
     let proctrace = target.join("release/proctrace");
     let (trace, gantt) = (demo.join("build.ptrace"), demo.join("build.svg"));
     if has_analysis(&target) {
-        execute(cargo().args(["build", "--release", "--package", "proctrace"]))?;
+        built(&["proctrace"])?;
         record(&proctrace, &demo, &trace)?;
     } else {
         build_first(&target.join("release/proctrace-recorder"), &demo, &trace)?;
@@ -62,7 +63,7 @@ fn build_first(recorder: &Path, demo: &Path, trace: &Path) -> Result<()> {
          library of the analysis. The recorder is built first, and records while the analysis compiles.",
         FIRST_BUILD_CPU_MINUTES.div_ceil(cores)
     );
-    execute(cargo().args(["build", "--release", "--package", "proctrace-recorder"]))?;
+    built(&["proctrace-recorder"])?;
     let build = Build::start()?;
     record(recorder, demo, trace)?;
     build.wait()

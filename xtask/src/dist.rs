@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-
-use crate::run::{cargo, output, root, run as execute, target_dir};
-use crate::setup;
+use xtask::run::{cargo, output, root, run as execute, target_dir};
+use xtask::setup;
 
 /// Directory of units below a prefix.
 const UNITS: &str = "lib/systemd/system";

@@ -13,10 +13,10 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use xtask::ending::Unavailable;
+use xtask::run::{exists, root, run as execute, target_dir};
 
 use self::run::{Done, fuzz};
-use crate::payloads::Unavailable;
-use crate::run::{exists, root, run as execute, target_dir};
 
 /// A parser, and the maximum input length in bytes.
 struct Target {

@@ -14,10 +14,7 @@ mod fuzz;
 mod one_build;
 mod payloads;
 mod prmon;
-mod python;
 mod repeat;
-mod run;
-mod setup;
 mod slurm;
 mod soak;
 mod test;
@@ -28,6 +25,8 @@ mod web;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use xtask::ending::ended;
+use xtask::setup;
 
 /// Development tasks of proctrace.
 #[derive(Parser)]
@@ -53,10 +52,7 @@ enum Chore {
     /// Run all checks required before a merge: formatting, lints, dependencies, tests.
     Ci,
     /// Measure the overhead of recording, compared with bare runs and other tracers.
-    Bench {
-        #[command(subcommand)]
-        chore: bench::BenchChore,
-    },
+    Bench(bench::BenchArgs),
     /// Inspect the compiled BPF programs.
     Bpf {
         #[command(subcommand)]
@@ -85,12 +81,12 @@ enum Chore {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().chore {
+    ended(match Cli::parse().chore {
         Chore::Demo => demo::run(),
         Chore::Test { unprivileged: true, arguments } => unprivileged::run(&arguments),
         Chore::Test { unprivileged: false, arguments } => test::run(&arguments),
         Chore::Ci => ci::run(),
-        Chore::Bench { chore } => bench::run(&chore),
+        Chore::Bench(args) => bench::run(&args),
         Chore::Bpf { chore } => bpf::run(&chore),
         Chore::Corpus(args) => corpus::run(&args),
         Chore::Dist => dist::run(),
@@ -101,17 +97,5 @@ fn main() -> ExitCode {
         Chore::Soak(args) => soak::run(&args),
         Chore::Setup => setup::run(setup::EVERYTHING).and_then(|()| setup::run(setup::SPARK)),
         Chore::Web => web::run(),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            println!("xtask: {error:#}");
-            // A test needs to distinguish failures from unavailable prerequisites.
-            if error.is::<payloads::Unavailable>() {
-                ExitCode::from(payloads::UNAVAILABLE)
-            } else {
-                ExitCode::FAILURE
-            }
-        }
-    }
+    })
 }

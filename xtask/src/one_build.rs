@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
-
-use crate::run::{cargo, output};
+use xtask::run::{cargo, output};
 
 /// The builds that the chores start, besides that of the whole workspace with its tests.
 const BUILDS: &[&[&str]] = &[
     &["--package", "proctrace"],
     &["--package", "proctrace-recorder"],
     &["--package", "xtask"],
+    &["--package", "proctrace-bench"],
     &["--package", "proctrace-payload"],
 ];
 

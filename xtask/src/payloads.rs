@@ -1,16 +1,14 @@
 //! Prepares the prerequisites of third-party payloads: a separate Python environment with wheels.
 
-use std::error::Error;
-use std::fmt::{self, Display};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-
-use crate::run::{root, run as execute, target_dir};
-use crate::{python, setup};
+use xtask::ending::Unavailable;
+use xtask::run::{root, run as execute, target_dir};
+use xtask::{python, setup};
 
 /// Payloads to prepare.
 #[derive(Args)]
@@ -26,28 +24,6 @@ enum Extra {
     /// Proton collisions by Pythia, jets by FastJet, in the pattern of AthenaMP.
     Pythia8,
 }
-
-/// A prerequisite of a payload or task is unavailable, which is not a failure of the task itself.
-#[derive(Debug)]
-pub(crate) struct Unavailable(String);
-
-/// The exit status for `Unavailable`: EX_UNAVAILABLE of sysexits.h(3head).
-pub(crate) const UNAVAILABLE: u8 = 69;
-
-impl Unavailable {
-    /// Adds the prerequisites, and how to get them.
-    pub(crate) fn new(why: &str) -> Self {
-        Self(why.to_owned())
-    }
-}
-
-impl Display for Unavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for Unavailable {}
 
 /// Prepares these payloads; an [`Unavailable`] if the wheels cannot be obtained.
 pub(crate) fn run(args: &PayloadsArgs) -> Result<()> {
@@ -114,7 +90,7 @@ fn imports(home: &Path) -> Result<()> {
 fn make(home: &Path, requirements: &Path) -> Result<()> {
     setup::run(setup::PYTHON)?;
     let base = python::find().map_err(|reason| {
-        Unavailable(format!(
+        Unavailable::new(format!(
             "the payload pythia8 needs CPython 3.11, 3.12 or 3.13 on x86_64 with glibc 2.28 or \
              later, because wheels exist only for these; found: {reason}"
         ))
@@ -124,11 +100,10 @@ fn make(home: &Path, requirements: &Path) -> Result<()> {
     }
     execute(python::command(&base).args(["-m", "venv"]).arg(home))?;
     if !index_answers(home) {
-        return Err(Unavailable(
+        return Err(Unavailable::new(
             "the payload pythia8 needs wheels from a Python package index, and pip can reach none \
              (see its messages above); for a proxy or a mirror, set HTTPS_PROXY or \
-             PIP_INDEX_URL"
-                .to_owned(),
+             PIP_INDEX_URL",
         )
         .into());
     }

@@ -8,8 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
-
-use crate::run::target_dir;
+use xtask::run::target_dir;
 
 /// Names the directory of the scripts, for the test that runs them.
 pub(crate) const VARIABLE: &str = "PRMON_SCRIPTS";

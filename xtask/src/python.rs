@@ -42,7 +42,7 @@ enum Answer {
 }
 
 /// A Python with available wheels that can create a venv; otherwise the reason.
-pub(crate) fn find() -> Result<PathBuf, String> {
+pub fn find() -> Result<PathBuf, String> {
     let answers = ask_all();
     let mut reasons = Vec::new();
     for answer in answers {
@@ -62,7 +62,7 @@ pub(crate) fn find() -> Result<PathBuf, String> {
 
 /// True if installing a system package could help: there is no Python at all, or a supported one
 /// without venv.
-pub(crate) fn is_wanting() -> bool {
+pub fn is_wanting() -> bool {
     let answers = ask_all();
     let fit = answers.iter().any(|answer| matches!(answer, Answer::Fit(_)));
     !fit && (answers.is_empty() || answers.contains(&Answer::NoVenv))
@@ -90,7 +90,7 @@ fn ask(candidate: &str) -> Option<Answer> {
 }
 
 /// A Python command unaffected by our environment variables.
-pub(crate) fn command(python: impl AsRef<std::ffi::OsStr>) -> Command {
+pub fn command(python: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(python);
     // cargo adds its directories to the loader's search path; the others add foreign packages
     for variable in ["LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME"] {

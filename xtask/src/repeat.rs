@@ -7,8 +7,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-
-use crate::run::{cargo_that_can_be_interrupted, line};
+use xtask::run::{cargo_that_can_be_interrupted, line};
 
 /// Number of times that a test that failed is run again.
 const REPETITIONS: usize = 2;

@@ -9,7 +9,7 @@ use crate::run::{as_root, exists, run as execute};
 
 /// A system tool that a task needs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tool {
+pub struct Tool {
     /// Test that is true if it is installed.
     there: fn() -> bool,
     /// Its package on Debian and derivatives.
@@ -19,7 +19,7 @@ pub(crate) struct Tool {
 }
 
 /// Tools needed to build.
-pub(crate) const BUILD: &[Tool] = &[
+pub const BUILD: &[Tool] = &[
     Tool { there: || exists("clang"), debian: "clang", rhel: "clang" },
     Tool {
         there: || Path::new("/usr/include/bpf/bpf_helpers.h").exists(),
@@ -31,7 +31,7 @@ pub(crate) const BUILD: &[Tool] = &[
 ];
 
 /// Tools needed to build and test.
-pub(crate) const EVERYTHING: &[Tool] = &[
+pub const EVERYTHING: &[Tool] = &[
     BUILD[0],
     BUILD[1],
     BUILD[2],
@@ -64,18 +64,18 @@ pub(crate) const EVERYTHING: &[Tool] = &[
 ];
 
 /// Tools for payloads in Python. RHEL's python3 may be too old, and includes venv.
-pub(crate) const PYTHON: &[Tool] =
+pub const PYTHON: &[Tool] =
     &[Tool { there: || !is_wanting(), debian: "python3-venv", rhel: "python3.12" }];
 
 /// Tools for PySpark.
-pub(crate) const SPARK: &[Tool] = &[Tool {
+pub const SPARK: &[Tool] = &[Tool {
     there: || exists("java"),
     debian: "openjdk-17-jre-headless",
     rhel: "java-17-openjdk-headless",
 }];
 
 /// A batch system of one node.
-pub(crate) const SLURM: &[Tool] = &[
+pub const SLURM: &[Tool] = &[
     Tool { there: || exists("slurmctld"), debian: "slurm-wlm", rhel: "slurm-slurmctld" },
     Tool { there: || exists("slurmd"), debian: "slurm-wlm", rhel: "slurm-slurmd" },
     Tool { there: || exists("munged"), debian: "munge", rhel: "munge" },
@@ -83,13 +83,13 @@ pub(crate) const SLURM: &[Tool] = &[
 ];
 
 /// Tools for the script of `report --html`.
-pub(crate) const WEB: &[Tool] = &[
+pub const WEB: &[Tool] = &[
     Tool { there: || exists("node"), debian: "nodejs", rhel: "nodejs" },
     Tool { there: || exists("npm"), debian: "npm", rhel: "npm" },
 ];
 
 /// Other tracers, for comparison.
-pub(crate) const PEERS: &[Tool] = &[
+pub const PEERS: &[Tool] = &[
     Tool { there: || exists("perf"), debian: "linux-perf", rhel: "perf" },
     Tool { there: || exists("bpftrace"), debian: "bpftrace", rhel: "bpftrace" },
     Tool {
@@ -107,7 +107,7 @@ pub(crate) const PEERS: &[Tool] = &[
 ];
 
 /// Installs the missing ones of these tools.
-pub(crate) fn run(tools: &[Tool]) -> Result<()> {
+pub fn run(tools: &[Tool]) -> Result<()> {
     let missing: Vec<&Tool> = tools.iter().filter(|tool| !(tool.there)()).collect();
     if missing.is_empty() {
         return Ok(());

@@ -18,8 +18,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-use crate::run::{cargo, is_root, run as execute, target_dir};
-use crate::setup;
 use cluster::{Cleaner, Cluster, wait_until};
 use plan::{How, JOBS, Planned, Then, When};
 use printed::text_of;
@@ -27,6 +25,8 @@ use recorder::{Recorder, Row, rows, summaries};
 use site::Site;
 use truth::{Job, jobs};
 use verdict::Expected;
+use xtask::run::{built, is_root};
+use xtask::setup;
 
 /// Which binary records.
 #[derive(Args)]
@@ -45,10 +45,7 @@ pub(crate) fn run(args: &SlurmArgs) -> Result<()> {
     setup::run(setup::SLURM)?;
     let proctrace = match &args.proctrace {
         Some(file) => file.canonicalize().with_context(|| format!("no {}", file.display()))?,
-        None => {
-            execute(cargo().args(["build", "--release", "--package", "proctrace"]))?;
-            target_dir()?.join("release/proctrace")
-        }
+        None => built(&["proctrace"])?.join("proctrace"),
     };
     let site = Site::new()?;
     let cleaner = Cleaner::new(&site)?;

@@ -6,9 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-
-use crate::run::{as_root, cargo, output, run as execute, target_dir};
-use crate::setup;
+use xtask::run::{as_root, built, fixture, output};
+use xtask::setup;
 
 /// Size and number of the storms.
 #[derive(Args)]
@@ -27,9 +26,7 @@ const MEMORY_MAX: u64 = 128 << 20;
 
 pub(crate) fn run(args: &SoakArgs) -> Result<()> {
     setup::run(setup::BUILD)?;
-    let packages = ["--package", "proctrace", "--package", "proctrace-fixtures"];
-    execute(cargo().args(["build", "--release"]).args(packages))?;
-    let release = target_dir()?.join("release");
+    let release = built(&["proctrace", "proctrace-fixtures"])?;
     println!(
         "{:>10} {:>9} {:>10} {:>6} {:>14}",
         "processes", "threads", "misses", "lost", "recorder RSS"
@@ -43,17 +40,13 @@ pub(crate) fn run(args: &SoakArgs) -> Result<()> {
 
 /// Records one storm and compares it with the declarations of its programs.
 fn storm(release: &Path, about: u64) -> Result<()> {
-    let program = |name: &str| -> Result<String> {
-        let path = output(Command::new(release.join("fixture-path")).arg(name))?;
-        Ok(String::from_utf8(path)?.trim_end().to_owned())
-    };
     // `mixed` creates 2.25 processes per round, `daemon` three.
     let rounds = about * 4 / 9;
     let daemons = about / 1000;
     let script = format!(
         "(i=0; while [ $i -lt {daemons} ]; do {daemon} 5 1; i=$((i + 1)); done) & {mixed} {rounds}; wait",
-        daemon = program("daemon")?,
-        mixed = program("mixed")?,
+        daemon = fixture(release, "daemon")?.display(),
+        mixed = fixture(release, "mixed")?.display(),
     );
     let trace = release.join("soak.ptrace");
     let status = as_root(release.join("proctrace"))

@@ -1,10 +1,12 @@
 //! Runs every test with real eBPF, which requires root.
 
 use anyhow::{Result, bail};
+use xtask::ending::Unavailable;
+use xtask::run::{built, cargo_that_can_be_interrupted, is_root, run as execute};
+use xtask::setup;
 
-use crate::payloads::{self, Unavailable};
-use crate::run::{cargo, cargo_that_can_be_interrupted, is_root, run as execute};
-use crate::{prmon, repeat, setup, verifier};
+use crate::payloads;
+use crate::{prmon, repeat, verifier};
 
 /// Leaves out the tests of fleets on Spark, which take Java 17 and a package of 450 MB.
 const WITHOUT_SPARK: &str = "--no-spark";
@@ -32,7 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         Err(error) => Some(error.downcast::<Unavailable>()?),
     };
     // Tests of the command line run it, also when only some of them are selected.
-    execute(cargo().args(["build", "--release", "--package", "proctrace-payload"]))?;
+    built(&["proctrace-payload"])?;
     let mut choice = Vec::new();
     if without_index.is_none() {
         choice.push("--include-ignored");
@@ -101,7 +103,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 mod tests {
     use std::fs;
 
-    use crate::run::root;
+    use xtask::run::root;
 
     /// A file that is not listed is never compiled, and its tests never run.
     #[test]

@@ -5,9 +5,9 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use xtask::run::{cargo, root};
+use xtask::setup;
 
-use crate::run::{cargo, root};
-use crate::setup;
 use crate::test::{ALONE, TOGETHER};
 
 /// Modules of tests, by their package, of which every test needs more than an ordinary user has, or that take longer than

@@ -8,13 +8,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-
-use crate::run::{as_root, cargo, output, root, run as execute, target_dir};
+use xtask::run::{as_root, built, output, root, target_dir};
 
 /// Factor of the committed count beyond which growth must be reviewed.
 const TOLERANCE: f64 = 1.25;
@@ -36,8 +35,7 @@ fn committed() -> PathBuf {
 
 /// Prints the counts; fails if one has grown or, with `update`, saves them for commit.
 pub(crate) fn run(update: bool) -> Result<()> {
-    execute(cargo().args(["build", "--release", "--package", "proctrace"]))?;
-    let now = count()?;
+    let now = count(&built(&["proctrace"])?)?;
     let text = fs::read_to_string(committed()).unwrap_or_default();
     let before = parse(&text);
     let here = place()?;
@@ -64,8 +62,7 @@ pub(crate) fn run(update: bool) -> Result<()> {
 }
 
 /// The maximum count of each program over the recordings.
-fn count() -> Result<BTreeMap<String, u64>> {
-    let release = target_dir()?.join("release");
+fn count(release: &Path) -> Result<BTreeMap<String, u64>> {
     let scratch = target_dir()?.join("bpf");
     fs::create_dir_all(&scratch).context("cannot create a directory")?;
     let trace = scratch.join("verifier.ptrace");

@@ -3,9 +3,8 @@
 use std::process::Command;
 
 use anyhow::Result;
-
-use crate::run::{root, run as execute};
-use crate::setup;
+use xtask::run::{root, run as execute};
+use xtask::setup;
 
 /// Installs the pinned packages, checks the types and writes crates/web/app/dist.
 pub(crate) fn run() -> Result<()> {

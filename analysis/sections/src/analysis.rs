@@ -23,7 +23,8 @@ use proctrace_recording::knowledge::WHO;
 /// of these saves passes over all processes.
 #[derive(Debug)]
 pub struct Analysis<'a> {
-    pub(crate) recording: &'a Recording,
+    /// The recording.
+    pub recording: &'a Recording,
     accounting: OnceCell<Accounting>,
     sums: OnceCell<Sums<'a>>,
     categories: OnceCell<Vec<Category>>,
@@ -187,7 +188,7 @@ impl<'a> Analysis<'a> {
     }
 
     /// The critical path as such.
-    fn critical(&self) -> Option<&CriticalPath> {
+    pub fn critical(&self) -> Option<&CriticalPath> {
         self.critical.get_or_init(|| CriticalPath::of(self.recording)).as_ref()
     }
 }

@@ -88,9 +88,10 @@ fn read_all(path: &Path) {
         viewer.finish().unwrap();
     }
     let style = Style::default();
-    let tables = Analysis::of(&recording).report_tables(&Options::default());
+    let analysis = Analysis::of(&recording);
+    let tables = analysis.report_tables(&Options::default());
     assert!(!full(&findings, &tables, style).is_empty());
-    let page = page(&recording, path, &Options::default()).unwrap();
+    let page = page(&analysis, path, &Options::default()).unwrap();
     assert!(page.tables.iter().all(|table| table.columns.len() < 100));
     for section in Section::ALL {
         let content = section.of(&recording, &Options::default());

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::common::{pieces, pieces_with_waits, trace_without};
-use proctrace_analysis::{Options, Recording, analyse, page};
+use proctrace_analysis::{Analysis, Options, Recording, analyse, page};
 use proctrace_findings::PageData;
 use proctrace_trace::Quantity;
 
 /// The page's data of a recording without a quantity, and the recording.
 fn data(pieces: &crate::common::Pieces, quantity: Option<Quantity>) -> (PageData, Recording) {
     let (recording, trace) = trace_without(pieces, quantity);
-    let data = page(&recording, trace.path(), &Options::default()).unwrap();
+    let data = page(&Analysis::of(&recording), trace.path(), &Options::default()).unwrap();
     (data, recording)
 }
 

@@ -6,7 +6,7 @@ use proctrace_probe::{
     ENV_NAME_MAX, ENV_NAMES_MAX, EbpfOptions, LookupHook, MAPS, OnFull, PIDS_MAX,
     ProgramStatistics, Readable,
 };
-use proctrace_record::{Misses, Options, Scope};
+use proctrace_record::{Misses, Options, Scope, nanoseconds};
 use proctrace_trace::{Hook, Program};
 use proctrace_wire::{Family, WIRE_VERSION};
 use serde::{Deserialize, Serialize};
@@ -165,9 +165,7 @@ impl Request {
             cgroup,
             misses: options.misses.families().map(|family| family.name().to_owned()).collect(),
             opens: options.opens,
-            waits_min_ns: options
-                .waits_min
-                .map(|least| u64::try_from(least.as_nanos()).unwrap_or(u64::MAX)),
+            waits_min_ns: options.waits_min.map(nanoseconds),
             time_one_in: options.time_one_in,
             env_names: options.env_names.clone(),
             ring_bytes: ebpf.ring_bytes,

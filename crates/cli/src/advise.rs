@@ -1,7 +1,7 @@
 //! `proctrace advise`: what to change, and what that gains.
 
 use std::fs::File;
-use std::io::{Read as _, Write, stdout};
+use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -73,40 +73,24 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
         Ok(recording)
     };
     let recording = read(&args.trace)?;
-    let mut out = stdout().lock();
+    let style = print::style(None);
     if let Some(before) = &args.against {
         let before = read(before)?;
         let observed = during("comparing with the predictions", || {
             observed(&before, &recording, &advice_rules, args.min)
         });
-        if args.json {
-            print::json(&mut out, &observed)?;
-        } else {
-            out.write_all(observed_text(&observed, print::style(None)).as_bytes())?;
-        }
-    } else {
-        let mut advised =
-            during("predicting gains", || advise(&recording, &advice_rules, args.min));
-        let header = &recording.header;
-        places(&recording, &args.trace, &mut advised, |script| as_recorded(script, header))?;
-        if let Some(number) = args.explain {
-            let rows = if args.json { usize::MAX } else { ROWS };
-            let explained = explain(&recording, &advised, number, rows).with_context(|| {
-                let all = advised.advice.iter().filter(|one| one.part_of.is_none()).count();
-                format!("there is no advice {number}: {} has {}", args.trace.display(), pieces(all))
-            })?;
-            if args.json {
-                print::json(&mut out, &explained)?;
-            } else {
-                let text = explained_text(&explained, number, &args.trace, print::style(None));
-                out.write_all(text.as_bytes())?;
-            }
-        } else if args.json {
-            print::json(&mut out, &advised)?;
-        } else {
-            out.write_all(advice_text(&advised, print::style(None)).as_bytes())?;
-        }
+        return print::answer(args.json, &observed, || observed_text(&observed, style));
     }
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    let mut advised = during("predicting gains", || advise(&recording, &advice_rules, args.min));
+    let header = &recording.header;
+    places(&recording, &args.trace, &mut advised, |script| as_recorded(script, header))?;
+    let Some(number) = args.explain else {
+        return print::answer(args.json, &advised, || advice_text(&advised, style));
+    };
+    let rows = if args.json { usize::MAX } else { ROWS };
+    let explained = explain(&recording, &advised, number, rows).with_context(|| {
+        let all = advised.advice.iter().filter(|one| one.part_of.is_none()).count();
+        format!("there is no advice {number}: {} has {}", args.trace.display(), pieces(all))
+    })?;
+    print::answer(args.json, &explained, || explained_text(&explained, number, &args.trace, style))
 }

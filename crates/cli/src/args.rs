@@ -18,13 +18,14 @@ use clap::{Parser, Subcommand};
 use proctrace_recorder::args::{
     BrokerArgs, CheckArgs, DoctorArgs, DumpArgs, ImportArgs, MarkArgs, RecordArgs, TopArgs,
 };
-pub(crate) use proctrace_recorder::args::{DEFAULT_TRACE, parse_duration};
+pub(crate) use proctrace_recorder::args::{DEFAULT_TRACE, amount, parse_duration};
 
 pub(crate) use self::advise::AdviseArgs;
 pub(crate) use self::compare::{
     Annotations, DiffArgs, DiffFormat, GateAction, GateArgs, GateOptions, GateRunArgs, MetricsArgs,
     MetricsFormat,
 };
+pub(crate) use self::csv::CsvArgs;
 pub(crate) use self::fleet::{
     AboutArgs, CompactArgs, Engine, FleetArgs, RecordSummaryArgs, SummarizeArgs,
 };

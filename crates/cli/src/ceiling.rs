@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
+use proctrace_record::{memory_bytes, resident_bytes};
 use proctrace_report::number::bytes;
 
 use crate::args::{CeilingArgs, Command, DEFAULT_TRACE, TimeArgs};
@@ -39,13 +40,13 @@ impl Ceiling {
     pub(crate) fn of(command: &Command) -> Option<Self> {
         let (asked, time, traces) = asked(command)?;
         let recordings_bytes = traces.map(|traces| length(traces.into_iter()));
-        Some(Self::new(asked.max_memory, recordings_bytes, machine_bytes(), time))
+        Some(Self::new(asked.max_memory, recordings_bytes, memory_bytes(), time))
     }
 
     /// Refuses at once what cannot be done below the ceiling for these recordings.
     pub(crate) fn check(args: &CeilingArgs, traces: &[PathBuf], least_bytes: u64) -> Result<()> {
         let size = length(traces.iter().map(|path| &**path));
-        let ceiling = Self::new(args.max_memory, Some(size), machine_bytes(), None);
+        let ceiling = Self::new(args.max_memory, Some(size), memory_bytes(), None);
         if least_bytes > ceiling.memory_bytes {
             bail!("it would take at least {}; {}", bytes(least_bytes), ceiling.too_large());
         }
@@ -159,19 +160,6 @@ fn length<'a>(paths: impl Iterator<Item = &'a Path>) -> u64 {
     paths.map(length).fold(0, u64::saturating_add)
 }
 
-/// Memory of the machine.
-fn machine_bytes() -> u64 {
-    let info = rustix::system::sysinfo();
-    info.totalram.saturating_mul(u64::from(info.mem_unit))
-}
-
-/// Resident memory of this process.
-fn resident_bytes() -> Option<u64> {
-    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
-    Some(pages.saturating_mul(rustix::param::page_size() as u64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +181,6 @@ mod tests {
     #[test]
     fn this_process_and_machine_have_memory() {
         let resident = resident_bytes().unwrap();
-        assert!((1 << 20..machine_bytes()).contains(&resident), "{resident}");
+        assert!((1 << 20..memory_bytes()).contains(&resident), "{resident}");
     }
 }

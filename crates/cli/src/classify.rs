@@ -1,6 +1,5 @@
 //! `proctrace classify`: which rule matched which program.
 
-use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -14,9 +13,6 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<ExitCode> {
     let recording = rules::load_any(&args.trace, &args.rules)?;
     incomplete::warn(&args.trace, &recording);
     let style = print::style((!args.all).then_some(args.top));
-    let mut out = stdout().lock();
     let tables = [during("classifying", || classification(&recording))];
-    print::tables(&mut out, &tables, args.format, args.csv.dialect(), style)?;
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    print::table_answer(&tables, (args.format, &args.csv), style)
 }

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
         export.create_directory(&args.output)?;
         incomplete::warn(trace, &recording);
         let write = || batches(&recording, trace, &name, |table, batch| export.add(table, batch));
-        during("writing tables", write).map_err(|Failed(error)| error)?;
+        during("writing tables", write)?;
     }
     let (tables, rows, written) = export.finish()?;
     say::note(&format!(
@@ -74,21 +74,6 @@ impl Format {
             Self::Csv(_) => "csv",
             Self::Ndjson => "ndjson",
         }
-    }
-}
-
-/// Reason why a batch was not accepted.
-struct Failed(anyhow::Error);
-
-impl From<TableError> for Failed {
-    fn from(error: TableError) -> Self {
-        Self(error.into())
-    }
-}
-
-impl From<anyhow::Error> for Failed {
-    fn from(error: anyhow::Error) -> Self {
-        Self(error)
     }
 }
 
@@ -133,7 +118,7 @@ impl Export {
         Ok(())
     }
 
-    fn add(&mut self, table: &'static TableSchema, batch: Batch) -> Result<(), Failed> {
+    fn add(&mut self, table: &'static TableSchema, batch: Batch) -> Result<()> {
         let file = match self.files.get_mut(table.name) {
             Some(file) => file,
             None => {
@@ -184,7 +169,7 @@ impl TableFile {
         format: Format,
         table: &TableSchema,
         like: &Batch,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self> {
         let ending = format.ending();
         let name = format!("{}.{ending}", table.name);
         let context = || format!("cannot write {}", directory.path().join(&name).display());

@@ -11,7 +11,7 @@ use proctrace_findings::Rows;
 use proctrace_fleet::{
     ENGINES_SCRIPT, FLEET_QUERIES, FleetError, FleetQuery, ask, handed_back, handed_over,
 };
-use proctrace_report::{CsvDialect, rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
+use proctrace_report::rows_text;
 
 use crate::args::{Engine, FleetArgs, RowsFormat};
 use crate::exit_code::Misuse;
@@ -56,7 +56,13 @@ pub(crate) fn run(args: &FleetArgs) -> Result<ExitCode> {
         Engine::Duckdb => elsewhere(args, directory, sql, "duckdb")?,
         Engine::Spark => elsewhere(args, directory, sql, "spark")?,
     };
-    put(&rows, (args.format, args.csv.dialect()), &mut out)?;
+    match args.format {
+        RowsFormat::Text | RowsFormat::Parquet => {
+            let text = rows_text(&rows, rows.height(), print::style(None));
+            out.write_all(text.as_bytes())?;
+        }
+        format => print::rows((format, args.csv.dialect()), &rows, [Ok(&rows)], &mut out)?,
+    }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
@@ -127,29 +133,4 @@ fn elsewhere(args: &FleetArgs, directory: &Path, sql: &str, engine: &str) -> Res
     }
     let printed = String::from_utf8_lossy(&output.stdout);
     handed_back(&printed).with_context(|| format!("{engine} printed something else than rows"))
-}
-
-fn put(
-    rows: &Rows,
-    (format, dialect): (RowsFormat, CsvDialect),
-    out: &mut impl Write,
-) -> Result<()> {
-    match format {
-        RowsFormat::Text | RowsFormat::Parquet => {
-            let text = rows_text(rows, rows.height(), print::style(None));
-            out.write_all(text.as_bytes())?;
-        }
-        RowsFormat::Csv => {
-            rows_csv_names(rows, dialect, out)?;
-            rows_csv(rows, dialect, out)?;
-        }
-        RowsFormat::Ndjson => rows_ndjson(rows, out)?,
-        RowsFormat::Json => {
-            out.write_all(b"[")?;
-            let mut first = true;
-            rows_json(rows, &mut first, out)?;
-            out.write_all(if first { b"]\n" } else { b"\n]\n" })?;
-        }
-    }
-    Ok(())
 }

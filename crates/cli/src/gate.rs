@@ -14,6 +14,7 @@ use proctrace_gate::{
     Budget, Code, Inconclusive, Options, Report, RunMetrics, explain, gate, init, render,
 };
 use proctrace_outputs::Access;
+use proctrace_trace::is_trace;
 
 use crate::args::{Annotations, GateAction, GateArgs, GateOptions, RulesArgs};
 use crate::{check, exit_code, invoker, rules, runs, say, whole};
@@ -124,7 +125,7 @@ fn judge(
 /// Advice of `proctrace advise` on the first candidate that is a trace. It takes the recording itself, so it is worked
 /// out only for a report with findings about programs.
 fn advice(files: &[PathBuf], rules: &RulesArgs) -> Result<Option<Advised>> {
-    let Some(trace) = files.iter().find(|file| runs::is_trace(file)) else { return Ok(None) };
+    let Some(trace) = files.iter().find(|file| is_trace(file)) else { return Ok(None) };
     let recording = check::read(trace, &rules::chosen(rules)?)?;
     // Nothing is predicted without times; the verdict stands.
     if recording.why_no_times().is_some() {

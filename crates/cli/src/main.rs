@@ -8,7 +8,6 @@ mod ceiling;
 mod classify;
 mod compact;
 mod diff;
-mod event_logs;
 mod experiment;
 mod export;
 mod fleet;

@@ -73,7 +73,7 @@ fn libs(args: &LibsArgs) -> Option<Needs> {
         reads: vec![args.trace.clone()],
         reads_all: true,
         trees: args.farm.iter().cloned().collect(),
-        executes: crate::libs::path_of_linker().map(PathBuf::from).into_iter().collect(),
+        executes: proctrace_remedies::path_of_linker().into_iter().collect(),
         ..Needs::default()
     })
 }

@@ -1,13 +1,19 @@
 //! Output to stdout: tables in the requested format, and verdicts.
 
-use std::io::Write;
+use std::borrow::Borrow;
+use std::io::{Write, stdout};
+use std::process::ExitCode;
 
 use anyhow::Result;
-use proctrace_findings::Table;
-use proctrace_report::{CsvDialect, Style, escape, table_csv, table_json, table_text};
+use proctrace_findings::{Rows, Table};
+use proctrace_report::escape::json_text;
+use proctrace_report::{
+    CsvDialect, Style, rows_csv, rows_csv_names, rows_json, rows_ndjson, table_csv, table_json,
+    table_text,
+};
 use serde::Serialize;
 
-use crate::args::SectionFormat;
+use crate::args::{CsvArgs, RowsFormat, SectionFormat};
 use crate::pager;
 
 /// The text layout, with at most this number of rows per table; None for all.
@@ -43,10 +49,65 @@ pub(crate) fn wrapped(words: &str, left: usize) -> Vec<String> {
 }
 
 /// A value as indented JSON, with control characters escaped.
-pub(crate) fn json(out: &mut impl Write, value: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(value)?;
-    out.write_all(escape::json(&text).as_bytes())?;
-    Ok(out.write_all(b"\n")?)
+fn json(out: &mut impl Write, value: &impl Serialize) -> Result<()> {
+    Ok(out.write_all(json_text(value)?.as_bytes())?)
+}
+
+/// The answer of a command: a text, or a value as JSON.
+pub(crate) fn answer(
+    as_json: bool,
+    value: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<ExitCode> {
+    let text = if as_json { json_text(value)? } else { text() };
+    raw(text.as_bytes())
+}
+
+/// The answer of a command as it is; text for a shell may contain bytes that are not UTF-8.
+pub(crate) fn raw(text: &[u8]) -> Result<ExitCode> {
+    let mut out = stdout().lock();
+    out.write_all(text)?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The answer of a command as tables.
+pub(crate) fn table_answer(
+    tables: &[Table],
+    (format, csv): (SectionFormat, &CsvArgs),
+    style: Style,
+) -> Result<ExitCode> {
+    let mut out = stdout().lock();
+    self::tables(&mut out, tables, format, csv.dialect(), style)?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Rows, part by part, as CSV, JSON or its lines. `names` has the same columns.
+pub(crate) fn rows<R: Borrow<Rows>>(
+    (format, dialect): (RowsFormat, CsvDialect),
+    names: &Rows,
+    parts: impl IntoIterator<Item = Result<R>>,
+    out: &mut impl Write,
+) -> Result<()> {
+    let mut first = true;
+    match format {
+        RowsFormat::Csv => rows_csv_names(names, dialect, out)?,
+        RowsFormat::Json => out.write_all(b"[")?,
+        _ => {}
+    }
+    for part in parts {
+        let part = part?;
+        match format {
+            RowsFormat::Csv => rows_csv(part.borrow(), dialect, out)?,
+            RowsFormat::Json => rows_json(part.borrow(), &mut first, out)?,
+            _ => rows_ndjson(part.borrow(), out)?,
+        }
+    }
+    if format == RowsFormat::Json {
+        out.write_all(if first { b"]\n" } else { b"\n]\n" })?;
+    }
+    Ok(())
 }
 
 /// One table after the other.

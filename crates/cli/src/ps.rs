@@ -1,16 +1,16 @@
 //! `proctrace ps`: the processes that were alive at some time.
 
-use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use proctrace_analysis::{AliveSort, AliveView, alive};
+use proctrace_record::nanoseconds;
 use proctrace_report::alive_text;
 
 use crate::args::{InspectFormat, PsArgs, PsOrder};
 use crate::exit_code::Misuse;
 use crate::print;
-use crate::show::{load_lives, nanoseconds};
+use crate::show::load_lives;
 
 pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
     let Some(from) = args.at.or(args.from) else {
@@ -31,14 +31,6 @@ pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
         },
     };
     let alive = alive(&recording, &args.trace, &view)?;
-    let mut out = stdout().lock();
-    match args.format {
-        InspectFormat::Text => {
-            let style = print::style((!args.all).then_some(args.top));
-            out.write_all(alive_text(&alive, style).as_bytes())?;
-        }
-        InspectFormat::Json => print::json(&mut out, &alive)?,
-    }
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    let style = print::style((!args.all).then_some(args.top));
+    print::answer(args.format == InspectFormat::Json, &alive, || alive_text(&alive, style))
 }

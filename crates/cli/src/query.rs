@@ -1,18 +1,14 @@
 //! `proctrace query`: SQL over the tables of recordings.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use proctrace_analysis::{Answer, Query, QueryError, TABLES, TableSchema};
-use proctrace_report::{
-    CsvDialect, Style, fit, rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text,
-};
-
-use proctrace_trace::MAGIC;
+use proctrace_report::{CsvDialect, Style, fit, rows_text};
+use proctrace_trace::is_trace;
 
 use crate::args::{DEFAULT_TRACE, QueryArgs, RowsFormat};
 use crate::ceiling::Ceiling;
@@ -51,11 +47,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
     let dialect = args.csv.dialect();
     match &args.output {
         Some(path) => {
-            let context = || format!("cannot write {}", path.display());
-            let mut out = whole::private(path)?;
-            put(&answer, (format, dialect), print::style(None), &mut out)
-                .and_then(|()| whole::commit(out))
-                .with_context(context)?;
+            whole::fill(path, |out| put(&answer, (format, dialect), print::style(None), out))?;
         }
         None => {
             let mut out = BufWriter::new(stdout().lock());
@@ -69,12 +61,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
 
 /// Refuses to overwrite a recording that was named as the output by mistake.
 pub(crate) fn refuse_traces(path: &Path) -> Result<()> {
-    let mut magic = [0; MAGIC.len()];
-    // Opening a pipe would wait for a writer.
-    let is_trace = path.is_file()
-        && File::open(path)
-            .is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic == MAGIC);
-    if is_trace {
+    if is_trace(path) {
         bail!(Misuse(format!("{} is a recording, and would be overwritten", path.display())));
     }
     Ok(())
@@ -199,24 +186,10 @@ fn put(
             answer.parquet(&mut file)?;
             out.write_all(&file)?;
         }
-        RowsFormat::Csv => {
-            rows_csv_names(&answer.rows(0, 0)?, dialect, out)?;
-            for from in (0..all).step_by(ROWS_AT_A_TIME) {
-                rows_csv(&answer.rows(from, ROWS_AT_A_TIME)?, dialect, out)?;
-            }
-        }
-        RowsFormat::Ndjson => {
-            for from in (0..all).step_by(ROWS_AT_A_TIME) {
-                rows_ndjson(&answer.rows(from, ROWS_AT_A_TIME)?, out)?;
-            }
-        }
-        RowsFormat::Json => {
-            out.write_all(b"[")?;
-            let mut first = true;
-            for from in (0..all).step_by(ROWS_AT_A_TIME) {
-                rows_json(&answer.rows(from, ROWS_AT_A_TIME)?, &mut first, out)?;
-            }
-            out.write_all(if first { b"]\n" } else { b"\n]\n" })?;
+        RowsFormat::Csv | RowsFormat::Ndjson | RowsFormat::Json => {
+            let parts = (0..all).step_by(ROWS_AT_A_TIME);
+            let parts = parts.map(|from| Ok(answer.rows(from, ROWS_AT_A_TIME)?));
+            print::rows((format, dialect), &answer.rows(0, 0)?, parts, out)?;
         }
     }
     Ok(())

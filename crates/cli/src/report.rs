@@ -7,13 +7,19 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use proctrace_analysis::{ATHENA_EVENTS, Analysis, EventPattern, Options, Section};
+use proctrace_analysis::{ATHENA_EVENTS, Analysis, Content, EventPattern, Options, Section};
+use proctrace_event_logs as event_logs;
+use proctrace_findings::{Findings, Table};
+use proctrace_record::nanoseconds;
 use proctrace_report::{Style, full, screen};
 
 use crate::args::ReportArgs;
 use crate::exit_code::Misuse;
+use crate::query::refuse_traces;
 use crate::waiting::during;
-use crate::{event_logs, incomplete, print, rules, say, whole};
+use crate::{incomplete, print, rules, say, whole};
+
+use self::directory::ReportDirectories;
 
 /// Message while sections are computed.
 const ANALYSING: &str = "analysing";
@@ -40,9 +46,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         incomplete::warn(&args.trace, &recording);
     }
     let options = Options {
-        native_wall_ns: args
-            .native_wall
-            .map(|wall| u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX)),
+        native_wall_ns: args.native_wall.map(nanoseconds),
         cores: args.cores,
         pool: args.pool.clone(),
         event_logs: match &args.events_log {
@@ -65,19 +69,28 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         whole::write(path, &during("drawing the chart", drawn)?)?;
         say::note(&format!("Gantt chart written to {}", path.display()));
     }
+    let mut everything = None;
     if let Some(path) = &args.html {
+        refuse_traces(path)?;
         let begin = || whole::private(path);
-        let write = || html::write(path, begin, &args.trace, &analysis, &recording, &options);
-        during("making the page", write)?;
+        during("making the page", || -> Result<()> {
+            let all = everything.insert(Everything::of(&analysis, &options));
+            html::write(path, begin, &args.trace, all, &options)
+        })?;
         say::note(&format!("page written to {}", path.display()));
     }
     if let Some(path) = &args.out {
         during("making the report", || -> Result<()> {
             let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
-            let place = directory::write(path, &analysis, &options, chart, args.csv.dialect())?;
+            let place = ReportDirectories::create(path, args.csv.dialect())?;
+            let all = match everything {
+                Some(all) => all,
+                None => Everything::of(&analysis, &options),
+            };
+            directory::write(&place, &all, chart)?;
             let page = path.join(directory::PAGE);
-            let begin = || place.begin_page();
-            html::write(&page, begin, &args.trace, &analysis, &recording, &options)
+            refuse_traces(&page)?;
+            html::write(&page, || place.begin_page(), &args.trace, &all, &options)
         })?;
         say::note(&format!("report written to {}; start with index.md", path.display()));
         return Ok(ExitCode::SUCCESS);
@@ -85,33 +98,49 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     if args.only_writes() {
         return Ok(ExitCode::SUCCESS);
     }
-    let mut out = stdout().lock();
     let style = print::style(args.rows());
+    let format = (args.format(), &args.csv);
     if let Some(phase) = &args.phase {
         let tables = during(ANALYSING, || analysis.phase(phase, &options))?.tables;
-        print::tables(&mut out, &tables, args.format(), args.csv.dialect(), style)?;
-    } else if !sections.is_empty() {
+        return print::table_answer(&tables, format, style);
+    }
+    if !sections.is_empty() {
         let mut tables = Vec::new();
         for section in sections {
             tables.extend(during(ANALYSING, || analysis.section(section, &options)).tables);
         }
-        print::tables(&mut out, &tables, args.format(), args.csv.dialect(), style)?;
-    } else {
-        let findings = during(ANALYSING, || analysis.findings());
-        if args.json {
-            print::json(&mut out, &findings)?;
-        } else if args.shows_tables() {
-            let tables = during(ANALYSING, || analysis.report_tables(&options));
-            out.write_all(full(&findings, &tables, style).as_bytes())?;
-        } else {
-            let name = args.trace.to_string_lossy();
-            // The table of programs has the place that is left.
-            let style = Style { rows: usize::MAX, ..style };
-            out.write_all(screen(&findings, &name, style).as_bytes())?;
-        }
+        return print::table_answer(&tables, format, style);
     }
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    let findings = during(ANALYSING, || analysis.findings());
+    if args.shows_tables() && !args.json {
+        let tables = during(ANALYSING, || analysis.report_tables(&options));
+        return print::raw(full(&findings, &tables, style).as_bytes());
+    }
+    // The table of programs has the place that is left.
+    let style = Style { rows: usize::MAX, ..style };
+    let name = args.trace.to_string_lossy();
+    print::answer(args.json, &findings, || screen(&findings, &name, style))
+}
+
+/// All sections of a report and its findings, each computed once, for a page as well as for a directory.
+struct Everything<'a> {
+    analysis: &'a Analysis<'a>,
+    findings: Findings,
+    sections: Vec<(&'static Section, Content)>,
+}
+
+impl<'a> Everything<'a> {
+    fn of(analysis: &'a Analysis<'a>, options: &Options) -> Self {
+        let findings = analysis.findings();
+        Self { analysis, findings, sections: analysis.sections(options) }
+    }
+
+    /// The tables that a report has when no section is requested.
+    fn shown(&self) -> impl Iterator<Item = &Table> {
+        self.sections.iter().flat_map(|(section, content)| {
+            content.tables.iter().filter(|table| section.shows(table))
+        })
+    }
 }
 
 /// The pattern of log lines with event counts: the user's, or that of AthenaMP.

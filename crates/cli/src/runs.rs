@@ -1,14 +1,13 @@
 //! Metrics of runs to compare, read from traces or from the output of `metrics`.
 
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use proctrace_analysis::Analysis;
 use proctrace_findings::Metrics;
 use proctrace_gate::{RunMetrics, metrics_file};
-use proctrace_trace::MAGIC;
+use proctrace_trace::is_trace;
 
 use crate::args::RulesArgs;
 use crate::rules;
@@ -23,12 +22,6 @@ pub(crate) fn of_file(path: &Path, args: &RulesArgs) -> Result<Metrics> {
         Some(text) => Ok(metrics_file::from_json(&path.display().to_string(), &text)?),
         None => of_trace(path, args),
     }
-}
-
-/// Returns whether a file begins like a trace.
-pub(crate) fn is_trace(path: &Path) -> bool {
-    let mut head = [0; MAGIC.len()];
-    File::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok()) && head == MAGIC
 }
 
 /// The metrics of a recording.

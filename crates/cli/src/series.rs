@@ -1,18 +1,18 @@
 //! `proctrace series`: compares recordings of 1, 2, 4… workers or threads.
 
-use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use proctrace_analysis::{Options, Rules, SeriesOptions, SeriesRun, series};
+use proctrace_event_logs as event_logs;
 use proctrace_wire::escape::to_text;
 
 use crate::args::SeriesArgs;
 use crate::exit_code::Misuse;
 use crate::report::{directory, event_pattern};
 use crate::waiting::during;
-use crate::{event_logs, incomplete, print, rules, say};
+use crate::{incomplete, print, rules, say};
 
 /// A recording as specified on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,11 +65,7 @@ pub(crate) fn run(args: &SeriesArgs) -> Result<ExitCode> {
         say::note(&format!("series written to {}; start with index.md", path.display()));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut out = stdout().lock();
-    let style = print::style(None);
-    print::tables(&mut out, &content.tables, args.format, args.csv.dialect(), style)?;
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    print::table_answer(&content.tables, (args.format, &args.csv), print::style(None))
 }
 
 /// The recordings in order: that of --against first, then runs without a group, then groups.

@@ -1,12 +1,12 @@
 //! `proctrace show`: everything about one process, or about a program.
 
-use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use proctrace_analysis::{Recording, Wanted, show};
 use proctrace_findings::{Candidate, Shown};
+use proctrace_record::nanoseconds;
 use proctrace_report::{candidates_text, process_text, program_text};
 
 use crate::args::{DEFAULT_TRACE, InspectFormat, RulesArgs, ShowArgs, parse_duration};
@@ -19,20 +19,11 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     let recording = load(&trace, &args.rules)?;
     let shown = during("looking it up", || show(&recording, &trace, &wanted))?;
     let style = print::style((!args.all).then_some(args.top));
-    let text = match &shown {
-        Shown::Candidates(candidates) => {
-            return choose_one(candidates, args.format, style);
-        }
-        Shown::Process(process) => process_text(process, style),
-        Shown::Program(program) => program_text(program, style),
-    };
-    let mut out = stdout().lock();
-    match args.format {
-        InspectFormat::Text => out.write_all(text.as_bytes())?,
-        InspectFormat::Json => print::json(&mut out, &shown)?,
+    match &shown {
+        Shown::Candidates(candidates) => choose_one(candidates, args.format, style),
+        Shown::Process(process) => answer(args.format, &shown, || process_text(process, style)),
+        Shown::Program(program) => answer(args.format, &shown, || program_text(program, style)),
     }
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Reads a trace, and warns if it is incomplete. It is never dropped, since the process ends with it.
@@ -58,13 +49,13 @@ pub(crate) fn choose_one(
     format: InspectFormat,
     style: proctrace_report::Style,
 ) -> Result<ExitCode> {
-    let mut out = stdout().lock();
-    match format {
-        InspectFormat::Text => out.write_all(candidates_text(candidates, style).as_bytes())?,
-        InspectFormat::Json => print::json(&mut out, &Shown::Candidates(candidates.to_vec()))?,
-    }
-    out.flush()?;
+    let all = Shown::Candidates(candidates.to_vec());
+    answer(format, &all, || candidates_text(candidates, style))?;
     Ok(exit_code::USAGE.into())
+}
+
+fn answer(format: InspectFormat, shown: &Shown, text: impl FnOnce() -> String) -> Result<ExitCode> {
+    print::answer(format == InspectFormat::Json, shown, text)
 }
 
 /// Whom, and in which trace. With --serial, the only other argument is the trace.
@@ -101,10 +92,6 @@ pub(crate) fn wanted(who: &str) -> Result<Wanted> {
         return Ok(Wanted::Pid { pid, at_ns: Some(nanoseconds(at)) });
     }
     Ok(Wanted::Program(who.to_owned()))
-}
-
-pub(crate) fn nanoseconds(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

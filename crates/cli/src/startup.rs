@@ -1,16 +1,16 @@
 //! `proctrace startup`: measures a command's start-up cost in this environment and in a clean one.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{IsTerminal, stderr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use proctrace_analysis::{Rules, StartRun, environments, health};
+use proctrace_record::tick_ns;
 use proctrace_stats::{Order, Plan, Round, Side};
 use proctrace_trace::Outcome;
-use rustix::time::{ClockId, clock_getres};
 
 use crate::args::StartupArgs;
 use crate::experiment::Experiment;
@@ -47,12 +47,8 @@ pub(crate) fn run(args: &StartupArgs) -> Result<ExitCode> {
         plan.run(measure, |round, job, clean| same_end(round, job.1, clean.1))?;
     drop(silence);
     let runs = |of: Vec<(StartRun, Outcome)>| of.into_iter().map(|run| run.0).collect::<Vec<_>>();
-    let tables = environments(&runs(of_job), &runs(of_clean), tick_ns());
-    let mut out = stdout().lock();
-    let style = print::style(None);
-    print::tables(&mut out, &tables, args.format, args.csv.dialect(), style)?;
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    let tables = environments(&runs(of_job), &runs(of_clean), tick_ns().unwrap_or(0));
+    print::table_answer(&tables, (args.format, &args.csv), print::style(None))
 }
 
 /// Refuses to compare work with an early end.
@@ -77,13 +73,6 @@ fn read(trace: &Path) -> Result<StartRun> {
         bail!("a recording is incomplete or inconsistent; use `proctrace record` to see why");
     }
     Ok(StartRun::of(&recording))
-}
-
-/// The tick of the kernel's coarse clocks: their value is constant between ticks.
-fn tick_ns() -> u64 {
-    let resolution = clock_getres(ClockId::MonotonicCoarse);
-    let whole = |part: i64| u64::try_from(part).unwrap_or(0);
-    whole(resolution.tv_sec) * 1_000_000_000 + whole(resolution.tv_nsec)
 }
 
 fn says(outcome: Outcome) -> String {

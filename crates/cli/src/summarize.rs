@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use proctrace_analysis::{Recording, Rules};
 use proctrace_fleet::{About, KEY_BYTES_MIN, summarize};
-use proctrace_recorder::summaries::{JobSummaries, Summaries};
+use proctrace_node::Queue;
+use proctrace_recorder::summaries::Summaries;
 use proctrace_report::number::{bytes, counted};
 
 use crate::args::{AboutArgs, RecordSummaryArgs, SummarizeArgs};
@@ -64,7 +65,7 @@ impl Summaries for RecordSummaryArgs {
         Ok(())
     }
 
-    fn of_jobs(&self, directory: &Path, quiet: bool) -> Result<Option<Box<dyn JobSummaries>>> {
+    fn of_jobs(&self, directory: &Path, quiet: bool) -> Result<Option<Queue>> {
         jobs::start(self, directory, quiet)
     }
 }

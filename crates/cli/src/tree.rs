@@ -1,17 +1,17 @@
 //! `proctrace tree`: the process tree, with equal siblings as one line.
 
-use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use proctrace_analysis::{Chosen, TreeSort, TreeView, choose, health, tree};
 use proctrace_findings::Health;
+use proctrace_record::nanoseconds;
 use proctrace_report::tree_text;
 
 use crate::args::{InspectFormat, TreeArgs, TreeOrder};
 use crate::print;
-use crate::show::{choose_one, load_lives, nanoseconds, wanted};
+use crate::show::{choose_one, load_lives, wanted};
 
 /// Percentage below which lines are left out of a text.
 const MIN_PERCENT: f64 = 1.0;
@@ -43,13 +43,7 @@ pub(crate) fn run(args: &TreeArgs) -> Result<ExitCode> {
     if tree.processes == 0 && view.at_ns.is_none() {
         bail!("{}", without_processes(&args.trace, &health(&recording)));
     }
-    let mut out = stdout().lock();
-    match args.format {
-        InspectFormat::Text => out.write_all(tree_text(&tree, style).as_bytes())?,
-        InspectFormat::Json => print::json(&mut out, &tree)?,
-    }
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    print::answer(!is_text, &tree, || tree_text(&tree, style))
 }
 
 /// Reason why there is no tree.

@@ -25,6 +25,16 @@ pub(crate) fn private(path: &Path) -> Result<BufWriter<NewFile>> {
     Ok(BufWriter::with_capacity(1 << 18, new))
 }
 
+/// Writes such a file, which gets its name when it is complete. What is no regular file is written directly.
+pub(crate) fn fill<T>(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<NewFile>) -> Result<T>,
+) -> Result<T> {
+    let mut out = private(path)?;
+    let written = write(&mut out).and_then(|written| commit(out).map(|()| written));
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
 /// Completes a file. Without that, nothing remains of it.
 pub(crate) fn commit(file: BufWriter<NewFile>) -> Result<()> {
     let file = file.into_inner().map_err(|error| error.into_error())?;

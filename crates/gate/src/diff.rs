@@ -243,7 +243,7 @@ impl Diff {
     ///
     /// None known: all fields are serialisable.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|text| escape::json(&text).into_owned() + "\n")
+        escape::json_text(self)
     }
 }
 

@@ -78,7 +78,7 @@ fn mark_unwritten(metrics: &mut Metrics) {
 ///
 /// None known: metrics are finite.
 pub fn to_json(metrics: &Metrics) -> Result<String, serde_json::Error> {
-    serde_json::to_string_pretty(metrics).map(|text| escape::json(&text).into_owned() + "\n")
+    escape::json_text(metrics)
 }
 
 /// The metrics as a table, "metrics"; values are preformatted because their units differ.

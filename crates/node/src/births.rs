@@ -4,6 +4,7 @@ use proctrace_trace::{Spool, Writer};
 use proctrace_wire::layout::{ATTACH_ZOMBIE, Attach, Fork, Head, SAMPLE_FINAL, Sample};
 use proctrace_wire::{IntoBytes, Kind, Stream};
 
+use crate::header::header;
 use crate::job::Job;
 use crate::jobs::Jobs;
 use crate::mounts::through;
@@ -28,7 +29,7 @@ impl<O: Outputs> Jobs<O> {
 
     fn begin(&mut self, cgroup: JobCgroup, time_ns: u64) -> Option<Job> {
         let earlier = self.before.of(cgroup.path.as_deref());
-        let header = self.outputs.header(&cgroup, time_ns);
+        let header = header(self.outputs.base(), &cgroup, time_ns);
         let (path, file) = match self.outputs.create(&cgroup, &header) {
             Ok(created) => created,
             Err(error) => {

@@ -11,8 +11,8 @@ use crate::naming::JobCgroup;
 
 /// Destination of the traces of jobs.
 pub trait Outputs {
-    /// The header of the trace of a job that begins now.
-    fn header(&mut self, cgroup: &JobCgroup, started_ns: u64) -> Header;
+    /// What the headers of all jobs have in common.
+    fn base(&self) -> &Header;
 
     /// Creates the file of that trace.
     ///

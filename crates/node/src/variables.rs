@@ -4,17 +4,14 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 
-use proctrace_trace::JOB_VARIABLES;
-use proctrace_wire::escape::to_text;
+use proctrace_record::{job_variables, variables};
 
 /// Maximum part of an environment that is searched.
 const ENVIRONMENT_BYTES_MAX: u64 = 1 << 20;
-/// Maximum length of a value that is an identifier.
-const VALUE_BYTES_MAX: usize = 1024;
 /// Number of programs after which a job is one without a batch system.
 const TRIES_MAX: u32 = 256;
 
-/// Members of [`JOB_VARIABLES`] that the kernel's programs record at each exec in a recording of many jobs: a job of
+/// Members of [`proctrace_trace::JOB_VARIABLES`] that the kernel's programs record at each exec in a recording of many jobs: a job of
 /// some milliseconds has ended before its environment can be read. All would be more than they can look for.
 pub const RECORDED_VARIABLES: &[&str] = &[
     "SLURM_JOB_ID",
@@ -69,12 +66,12 @@ impl Variables {
     /// Takes the record of an environment. The first with a variable of a batch system counts.
     pub(crate) fn take_recorded(&mut self, environment: &[u8]) {
         if self.recorded.is_empty() {
-            self.recorded = variables_in(environment);
+            self.recorded = job_variables(variables(environment));
         }
     }
 
     fn take(&mut self, environment: &[u8]) {
-        let found = variables_in(environment);
+        let found = job_variables(variables(environment));
         // Everybody has the name of a user.
         self.is_complete = found.keys().any(|name| name != "USER" && name != "LOGNAME");
         if self.is_complete || self.found.is_empty() {
@@ -90,22 +87,10 @@ impl Variables {
     }
 }
 
-/// The variables of batch systems in an environment: NAME=value, each with its NUL.
-fn variables_in(environment: &[u8]) -> BTreeMap<String, String> {
-    environment
-        .split(|byte| *byte == 0)
-        .filter_map(|variable| {
-            let at = variable.iter().position(|byte| *byte == b'=')?;
-            let name = JOB_VARIABLES.iter().find(|name| name.as_bytes() == &variable[..at])?;
-            let value = &variable[at + 1..];
-            let fits = !value.is_empty() && value.len() <= VALUE_BYTES_MAX;
-            fits.then(|| ((*name).to_owned(), to_text(value).into_owned()))
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use proctrace_trace::JOB_VARIABLES;
+
     use super::*;
 
     #[test]

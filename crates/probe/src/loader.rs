@@ -309,7 +309,7 @@ fn refuse_memory_in_namespace(wanted: &Options, namespace: u64) -> Result<(), Pr
 
 /// Nanoseconds as the programs count: at least one, since 0 stands for none.
 fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1)
+    proctrace_record::nanoseconds(duration).max(1)
 }
 
 /// The id of a cgroup: the inode number of its directory.

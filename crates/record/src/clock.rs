@@ -1,6 +1,7 @@
 //! The two clocks: that of the records, and the wall clock.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -35,6 +36,11 @@ fn boot_offset_of(offsets: &str) -> i64 {
 /// The real-time clock, since 1970.
 pub fn unix_ns() -> u64 {
     now_ns(ClockId::Realtime)
+}
+
+/// A duration in nanoseconds; the largest number for the longest ones.
+pub fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn now_ns(clock: ClockId) -> u64 {

@@ -16,7 +16,7 @@ use strum::IntoStaticStr;
 pub use self::import::ImportArgs;
 pub(crate) use self::import::{ImportLog, ImportOutput};
 pub(crate) use self::parse::JobCgroups;
-pub use self::parse::{parse_duration, parse_interval};
+pub use self::parse::{amount, parse_duration, parse_interval};
 pub(crate) use self::questions::is_command;
 pub use self::questions::screen;
 pub use self::record::RecordArgs;

@@ -36,8 +36,7 @@ pub fn run(args: &DoctorArgs, program: &str) -> Result<ExitCode> {
     let mut out = stdout().lock();
     if args.json {
         let json = in_json(&checks, by_ebpf, &broker);
-        let text = serde_json::to_string_pretty(&json)?;
-        writeln!(out, "{}", escape::json(&text))?;
+        out.write_all(escape::json_text(&json)?.as_bytes())?;
     } else {
         for check in &checks {
             out.write_all(lines(check).as_bytes())?;

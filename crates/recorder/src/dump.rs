@@ -77,8 +77,7 @@ fn header(args: &DumpArgs) -> Result<ExitCode> {
         "trailer": reader.trailer(),
     });
     let mut out = stdout().lock();
-    out.write_all(escape::json(&serde_json::to_string_pretty(&text)?).as_bytes())?;
-    out.write_all(b"\n")?;
+    out.write_all(escape::json_text(&text)?.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -14,6 +14,7 @@ use proctrace_wire::Frames;
 
 use crate::args::{ImportArgs, ImportLog, ImportOutput};
 use crate::output::Output;
+use crate::record::closing::tell_kept;
 use crate::waiting::during;
 use crate::{invoker, say};
 
@@ -121,10 +122,7 @@ fn import(
     let written = out.finish(&imported.trailer)?;
     if !output.quiet {
         tell(&imported, &written.path, written.bytes);
-        if let Some(kept) = &written.kept {
-            let path = written.path.display();
-            say::note(&format!("the previous {path} was renamed to {}", kept.display()));
-        }
+        tell_kept(&written);
     }
     warn(&imported);
     Ok(ExitCode::SUCCESS)

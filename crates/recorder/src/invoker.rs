@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use anyhow::{Context, Result, bail};
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 use proctrace_outputs::{Outputs, Owner};
-use proctrace_record::Identity;
+use proctrace_record::{Identity, variables};
 
 /// The variables of a process, in their order.
 pub type Environment = Vec<(OsString, OsString)>;
@@ -103,34 +103,13 @@ fn sudos_environment() -> Option<Environment> {
     for _ in 0..4 {
         if fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end() == "sudo" {
             let block = fs::read(format!("/proc/{pid}/environ")).ok()?;
-            return Some(variables(&block));
+            let word = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+            return Some(
+                variables(&block).map(|(name, value)| (word(name), word(value))).collect(),
+            );
         }
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         pid = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
     }
     None
-}
-
-fn variables(block: &[u8]) -> Environment {
-    block
-        .split(|byte| *byte == 0)
-        .filter_map(|variable| {
-            let at = variable.iter().position(|byte| *byte == b'=')?;
-            let (name, value) = (variable[..at].to_vec(), variable[at + 1..].to_vec());
-            Some((OsString::from_vec(name), OsString::from_vec(value)))
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_environment_block_is_taken_apart() {
-        let got = variables(b"A=1\0B=x=y\0\0odd\0C=\xff\0");
-        let pair =
-            |name: &str, value: &[u8]| (OsString::from(name), OsString::from_vec(value.to_vec()));
-        assert_eq!(got, [pair("A", b"1"), pair("B", b"x=y"), pair("C", b"\xff")]);
-    }
 }

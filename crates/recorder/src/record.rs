@@ -5,7 +5,6 @@ mod condor;
 mod job_first;
 mod node;
 pub(crate) mod settings;
-pub(crate) mod usage;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,10 +16,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use proctrace_record::{
     Command, Finished, Identity, Options, OwnCgroup, RecordError, ResolveError, Scope, Signals,
-    find_program, record,
+    find_program, header, job_variables, record, usage,
 };
 use proctrace_trace::{self as trace, Outcome};
-use proctrace_wire::escape::{to_bytes, to_text};
+use proctrace_wire::escape::to_bytes;
 
 use crate::args::RecordArgs;
 use crate::invoker::Environment;
@@ -30,8 +29,7 @@ use crate::summaries::Summaries;
 use crate::watch::Watch;
 use crate::{exit_code, invoker, say};
 use closing::tell;
-use settings::{backend, header, options};
-use usage::usage;
+use settings::{backend, options};
 
 /// Runs the command. Returns its exit code, or that of a shell that cannot execute it.
 ///
@@ -55,12 +53,12 @@ fn run_or_fail(args: &RecordArgs, summaries: &dyn Summaries) -> Result<ExitCode>
         true => Some(Arc::new(OwnCgroup::create().context("cannot create a cgroup")?)),
         false => None,
     };
-    let mut batch_job = BTreeMap::new();
+    let mut job = BTreeMap::new();
     let command = match args.command.is_empty() {
         true => None,
         false => {
             if !args.no_env {
-                batch_job = job_variables(&environment);
+                job = batch_job(&environment);
             }
             match command(&args.command, environment, identity.as_ref()) {
                 Ok(command) => Some(command),
@@ -76,7 +74,7 @@ fn run_or_fail(args: &RecordArgs, summaries: &dyn Summaries) -> Result<ExitCode>
     let options = options(args, own_cgroup.as_deref());
     let job = Job {
         arguments: &args.command,
-        batch_job,
+        batch_job: job,
         command: command.as_ref(),
         options: &options,
         backend: &backend(args)?,
@@ -194,20 +192,13 @@ pub fn command(
     })
 }
 
-/// Maximum length of a value that is an identifier.
-const JOB_VALUE_BYTES_MAX: usize = 1024;
-
 /// The variables of an environment by which a command knows its batch job.
-fn job_variables(environment: &[(OsString, OsString)]) -> BTreeMap<String, String> {
-    let of = |name: &&'static str| {
-        let (_, value) = environment.iter().find(|(found, _)| found == name)?;
-        let fits = !value.is_empty() && value.len() <= JOB_VALUE_BYTES_MAX;
-        fits.then(|| ((*name).to_owned(), to_text(value.as_bytes()).into_owned()))
-    };
-    let mut found: BTreeMap<String, String> = trace::JOB_VARIABLES.iter().filter_map(of).collect();
+fn batch_job(environment: &[(OsString, OsString)]) -> BTreeMap<String, String> {
+    let all = environment.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let mut found = job_variables(all);
     if let Some(ad) = found.get(condor::JOB_AD)
         && !found.contains_key(condor::JOB_ID)
-        && let Some(id) = condor::job_id(std::path::Path::new(OsStr::from_bytes(&to_bytes(ad))))
+        && let Some(id) = condor::job_id(Path::new(OsStr::from_bytes(&to_bytes(ad))))
     {
         found.insert(condor::JOB_ID.to_owned(), id);
     }
@@ -261,7 +252,7 @@ fn complete(
     let written = output.finish(&finished.trailer(usage(loading_ns)));
     if sink_error.is_some() || written.is_err() {
         let how = match outcome {
-            Some(outcome) => format!("the command continued and {}", ended(outcome)),
+            Some(outcome) => format!("the command continued and {outcome}"),
             None if args.command.is_empty() => "the processes are still running".to_owned(),
             None => "the command is still running".to_owned(),
         };
@@ -284,20 +275,12 @@ fn complete(
 fn of_both(outcome: Outcome) -> String {
     let whose = match outcome {
         Outcome::Code(0) => "the recording failed, not the command, which exited with 0".to_owned(),
-        outcome => format!("both failed: the command, which {}, and its recording", ended(outcome)),
+        outcome => format!("both failed: the command, which {outcome}, and its recording"),
     };
     format!(
         "{whose} (status {} is the recording's; --job-first passes the command's on)",
         exit_code::RECORDING_FAILED
     )
-}
-
-/// Description of how a command ended, in words.
-pub fn ended(outcome: Outcome) -> String {
-    match outcome {
-        Outcome::Code(code) => format!("exited with {code}"),
-        Outcome::Signal(signal) => format!("was killed by signal {signal}"),
-    }
 }
 
 /// The exit status by which a command's own is passed on.

@@ -1,8 +1,9 @@
 //! Summaries of finished recordings, as far as a recorder knows of them: only a program that analyses can make them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
+use proctrace_node::Queue;
 
 pub use crate::notify::SOCKET as NOTIFY_SOCKET;
 
@@ -24,25 +25,7 @@ pub trait Summaries {
     ///
     /// # Errors
     /// If summaries cannot be written.
-    fn of_jobs(&self, directory: &Path, quiet: bool) -> Result<Option<Box<dyn JobSummaries>>>;
-}
-
-/// Makes the summaries of a node's jobs.
-pub trait JobSummaries {
-    /// Takes the complete trace of the job in a cgroup of this name.
-    fn add(&self, trace: PathBuf, cgroup: String);
-
-    /// Waits for the last one.
-    fn finish(self: Box<Self>) -> Summarized;
-}
-
-/// Numbers of jobs that were summarized.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Summarized {
-    /// Jobs with a summary.
-    pub made: u64,
-    /// Jobs whose summary failed.
-    pub failed: u64,
+    fn of_jobs(&self, directory: &Path, quiet: bool) -> Result<Option<Queue>>;
 }
 
 /// Absence of summaries.
@@ -58,7 +41,7 @@ impl Summaries for NoSummaries {
         Ok(())
     }
 
-    fn of_jobs(&self, _: &Path, _: bool) -> Result<Option<Box<dyn JobSummaries>>> {
+    fn of_jobs(&self, _: &Path, _: bool) -> Result<Option<Queue>> {
         Ok(None)
     }
 }

@@ -8,6 +8,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use serde::Serialize;
+
 /// Text for a terminal or the log of a CI job: active characters become visible escapes, including
 /// line feeds.
 pub fn terminal(text: &str) -> Cow<'_, str> {
@@ -83,6 +85,14 @@ pub fn unlinked(c: char) -> String {
 /// forbids, and those active when the text is displayed.
 pub fn xml(text: &str) -> Cow<'_, str> {
     terminal(text)
+}
+
+/// A value as indented JSON without active characters, and with a line feed at its end.
+///
+/// # Errors
+/// If it cannot be serialised.
+pub fn json_text(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    Ok(json(&serde_json::to_string_pretty(value)?).into_owned() + "\n")
 }
 
 /// Text for serialised JSON: active characters become `\uXXXX`, which decodes to the same strings.

@@ -54,8 +54,7 @@ pub fn prmon_json(prmon: &Prmon) -> Result<String, serde_json::Error> {
         // Readers show it; it says what the file is not from.
         "prmon": {"Version": format!("proctrace {}", prmon.recorder)},
     });
-    let text = serde_json::to_string_pretty(&all)?;
-    Ok(escape::json(&text).into_owned() + "\n")
+    escape::json_text(&all)
 }
 
 #[cfg(test)]

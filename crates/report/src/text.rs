@@ -8,7 +8,11 @@ use crate::screen::whole;
 use crate::style::Style;
 
 /// The summary and these tables, each with its essential notes; `--section` shows all notes.
-pub fn full(findings: &Findings, tables: &[Table], style: Style) -> String {
+pub fn full<'a>(
+    findings: &Findings,
+    tables: impl IntoIterator<Item = &'a Table>,
+    style: Style,
+) -> String {
     let mut out = whole(findings, style);
     if findings.health.is_good() {
         out.push('\n');

@@ -34,6 +34,10 @@ mod spool;
 mod unpack;
 mod writer;
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 pub use block::{Block, BlockInfo, RAW_BYTES_MAX};
 pub use error::{Damage, DamageKind, ReadError, WriteError};
 pub use follow::{FollowError, Follower, Skipped};
@@ -56,3 +60,11 @@ pub const FORMAT_VERSION: u32 = 2;
 
 /// The first eight bytes of every trace; the unusual ones reveal a transfer in text mode.
 pub const MAGIC: [u8; 8] = *b"\x89PTRC\r\n\x1a";
+
+/// Returns whether a file begins like a trace. What is no file is not opened: that of a pipe would wait for a writer.
+pub fn is_trace(path: &Path) -> bool {
+    let mut begin = [0; MAGIC.len()];
+    path.is_file()
+        && File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
+        && begin == MAGIC
+}

@@ -34,22 +34,22 @@ pub struct Page<'a> {
     /// Every process with its details.
     pub data: &'a PageData,
     /// The sections.
-    pub sections: &'a [PageSection],
+    pub sections: &'a [PageSection<'a>],
     /// The report as text, for browsers without scripts.
     pub text: &'a str,
 }
 
 /// A section of the report.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PageSection {
+#[derive(Debug, Clone, Copy)]
+pub struct PageSection<'a> {
     /// Its stable name.
     pub name: &'static str,
     /// The question it answers.
     pub help: &'static str,
     /// Its tables.
-    pub tables: Vec<Table>,
+    pub tables: &'a [Table],
     /// Its figures.
-    pub charts: Vec<Chart>,
+    pub charts: &'a [Chart],
 }
 
 /// Writes the page.

@@ -168,7 +168,7 @@ fn strip(one: &PageStrip, blob: &mut Blob) -> Value {
         "limit": limit, "unknown": one.unknown, "series": series})
 }
 
-fn section(section: &PageSection, blob: &mut Blob) -> Value {
+fn section(section: &PageSection<'_>, blob: &mut Blob) -> Value {
     json!({
         "name": section.name,
         "help": section.help,

@@ -1,6 +1,7 @@
 //! End of a process, decoded from its wait(2) status.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +48,16 @@ impl Outcome {
         match self {
             Self::Code(code) => Cow::Owned(format!("exit {code}")),
             Self::Signal(signal) => signal_name(signal),
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    /// What became of it, as the rest of a sentence: "exited with 1", "was killed by signal 11".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exited with {code}"),
+            Self::Signal(signal) => write!(f, "was killed by signal {signal}"),
         }
     }
 }

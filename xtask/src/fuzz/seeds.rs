@@ -4,18 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use proctrace_trace::Reader;
-use proctrace_wire::{Frames, Kind};
-
-use crate::run::root;
+use xtask::run::{cargo, output, root};
 
 /// Writes the seeds of a target into its corpus, in addition to the inputs found by earlier runs.
 pub(super) fn write(target: &str, corpus: &Path) -> Result<()> {
     fs::create_dir_all(corpus).context("cannot create a directory for the corpus")?;
     let seeds = match target {
         "trace-reader" => traces()?.into_iter().flat_map(as_files).collect(),
-        "record-decoder" => blocks()?,
-        "replay" => blocks()?.iter().map(|block| as_replayed(block)).collect(),
+        "record-decoder" | "replay" => return records(target, corpus),
         "import" => logs()?,
         "broker" | "rights" => regressions(target)?,
         "rules" => texts("analysis/rules", "toml")?,
@@ -82,30 +78,10 @@ fn as_files(path: PathBuf) -> Vec<Vec<u8>> {
     [0, 1].map(|mode| [&[mode], &bytes[..]].concat()).to_vec()
 }
 
-/// The record blocks of these traces, cut into pieces at record boundaries.
-fn blocks() -> Result<Vec<Vec<u8>>> {
-    let mut blocks = Vec::new();
-    for path in traces()? {
-        let mut reader = Reader::open(&path)?;
-        while let Some(block) = reader.next_block() {
-            let frames: Vec<&[u8]> =
-                Frames::new(&block.bytes).flatten().map(|frame| frame.bytes).collect();
-            blocks.extend(frames.chunks(40).map(<[&[u8]]>::concat));
-        }
-    }
-    Ok(blocks)
-}
-
-/// A mark for a complete trace, then each record in the input format of fuzz/harness/replay.rs: its
-/// kind, the length of its tail, and the rest without kind and size.
-fn as_replayed(block: &[u8]) -> Vec<u8> {
-    let mut out = vec![1];
-    for frame in Frames::new(block).flatten() {
-        let Some(kind) = Kind::from_number(frame.head.kind) else { continue };
-        let Some(tail) = frame.bytes.len().checked_sub(kind.layout().size) else { continue };
-        let Ok(tail) = u8::try_from(tail) else { continue };
-        out.extend([kind as u8, tail]);
-        out.extend_from_slice(&frame.bytes[4..]);
-    }
-    out
+/// The records of these traces, as a target takes them.
+fn records(target: &str, corpus: &Path) -> Result<()> {
+    let write = ["run", "--quiet", "--release", "--package", "proctrace-trace"];
+    let mut write_all = cargo();
+    write_all.args(write).args(["--example", "seeds", "--", target]).arg(corpus).args(traces()?);
+    output(&mut write_all).map(drop)
 }

@@ -168,6 +168,12 @@ impl Section {
         Self::ALL.iter().find(|section| section.name == name)
     }
 
+    /// Returns whether a report has a table of this section when no section is requested.
+    pub fn shows(&self, table: &Table) -> bool {
+        // Of the tables without rows, only the matrix has a message: why it is empty.
+        self.shown.contains(&table.name) && (table.height() > 0 || table.name == MATRIX)
+    }
+
     /// The contents of this section for a recording. For several sections, [`Analysis::section`]
     /// saves passes over all processes.
     pub fn of(&self, recording: &Recording, options: &Options) -> Content {
@@ -188,13 +194,15 @@ impl Analysis<'_> {
         let mut tables = Vec::new();
         for section in Section::ALL.iter().filter(|section| !section.shown.is_empty()) {
             let content = self.section(section, options);
-            // Of the tables without rows, only the matrix has a message: why it is empty.
-            let has_something = |table: &Table| table.height() > 0 || table.name == MATRIX;
-            let shown = content.tables.into_iter();
-            let shown = shown.filter(|table| section.shown.contains(&table.name));
-            tables.extend(shown.filter(has_something));
+            tables.extend(content.tables.into_iter().filter(|table| section.shows(table)));
         }
         tables
+    }
+
+    /// The contents of all sections, in their order.
+    pub fn sections(&self, options: &Options) -> Vec<(&'static Section, Content)> {
+        self.prepare();
+        Section::ALL.iter().map(|section| (section, self.section(section, options))).collect()
     }
 }
 

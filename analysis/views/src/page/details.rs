@@ -12,8 +12,9 @@ use super::{MISSES_MAX, MISSES_OF_PROCESS_MAX, SIGNALS_MAX, WAITS_MAX, known, si
 use proctrace_classify::fast::FastMap;
 use proctrace_classify::names::errno;
 use proctrace_overview::details::waited::{Waited, waker};
-use proctrace_overview::path::{CriticalPath, words};
+use proctrace_overview::path::words;
 use proctrace_recording::Recording;
+use proctrace_sections::Analysis;
 
 /// Directory, errno and family, and the number of failed look-ups.
 type MissKey = (u32, u16, u8, u32);
@@ -162,9 +163,9 @@ pub(super) fn signals(
 }
 
 /// The critical path in order of time: which process was on it from when to when, doing what.
-pub(super) fn path(recording: &Recording, strings: &mut Strings) -> PackedTable {
-    let path = CriticalPath::of(recording);
-    let parts = path.map(|path| path.parts).unwrap_or_default();
+pub(super) fn path(analysis: &Analysis<'_>, strings: &mut Strings) -> PackedTable {
+    let recording = analysis.recording;
+    let parts = analysis.critical().map_or(&[][..], |path| &path.parts);
     let process = |task: u32| recording.tasks.get(task as usize).map(|task| wide(task.process()));
     let says: Vec<_> = parts.iter().map(|part| strings.number_of(&part.doing.says())).collect();
     let mut table = PackedTable::new("path", parts.len());

@@ -17,6 +17,7 @@ use crate::gantt::lanes::Lanes;
 use proctrace_overview::options::Options;
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
+use proctrace_sections::Analysis;
 
 /// Most threads, execs, kinds of waits and failed look-ups in a page; it would be too large otherwise.
 const THREADS_MAX: usize = 300_000;
@@ -39,10 +40,11 @@ const STRINGS_BYTES_MAX: usize = 48 << 20;
 /// # Errors
 /// If the trace cannot be read.
 pub fn page(
-    recording: &Recording,
+    analysis: &Analysis<'_>,
     path: &Path,
     options: &Options,
 ) -> Result<PageData, AnalysisError> {
+    let recording = analysis.recording;
     let lanes = Lanes::of(recording, &vec![true; recording.processes.len()]);
     let mut strings = Strings::new(STRINGS_BYTES_MAX);
     let mut left_out = Vec::new();
@@ -52,7 +54,7 @@ pub fn page(
         processes::processes(recording, &list_of, &mut strings),
         processes::programs(recording, &lanes, &mut strings),
         processes::threads(recording, &mut left_out),
-        details::path(recording, &mut strings),
+        details::path(analysis, &mut strings),
     ];
     let (runs, environments) = execs.tables(recording, &mut left_out);
     tables.extend([runs, environments, misses]);

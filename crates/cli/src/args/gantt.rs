@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proctrace_findings::{GanttOrder, GanttView};
+use proctrace_record::nanoseconds;
 
 use super::parse_duration;
 
@@ -55,9 +56,6 @@ pub(crate) enum Order {
 impl GanttArgs {
     /// The options as plain data.
     pub(crate) fn view(&self) -> GanttView {
-        let ns = |time: Option<Duration>| {
-            time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-        };
         GanttView {
             order: match self.gantt_order {
                 Order::Time => GanttOrder::Time,
@@ -67,9 +65,9 @@ impl GanttArgs {
             threads: self.gantt_threads,
             only: self.gantt_only.clone(),
             subtree: self.gantt_subtree.clone(),
-            from_ns: ns(self.gantt_from),
-            until_ns: ns(self.gantt_until),
-            min_life_ns: ns(self.gantt_min_life),
+            from_ns: self.gantt_from.map(nanoseconds),
+            until_ns: self.gantt_until.map(nanoseconds),
+            min_life_ns: self.gantt_min_life.map(nanoseconds),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::parse_duration;
+use super::{amount, parse_duration};
 
 /// A percentage: 5, 0.5%.
 pub(crate) fn parse_percent(text: &str) -> Result<f64, String> {
@@ -31,18 +31,10 @@ pub(crate) fn parse_wall(text: &str) -> Result<Duration, String> {
 
 /// An amount of memory with a unit: 512MiB, 4GiB. K, M, G and T are binary as well.
 pub(crate) fn parse_memory(text: &str) -> Result<u64, String> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit_at);
-    let number: u64 = number.parse().map_err(|_| String::from("use an amount such as 4GiB"))?;
-    let factor: u64 = match unit {
-        "" | "B" => 1,
-        "K" | "KiB" => 1 << 10,
-        "M" | "MiB" => 1 << 20,
-        "G" | "GiB" => 1 << 30,
-        "T" | "TiB" => 1 << 40,
-        _ => return Err("the unit must be KiB, MiB, GiB or TiB".into()),
-    };
-    number.checked_mul(factor).filter(|bytes| *bytes > 0).ok_or_else(|| "no such amount".into())
+    let (number, shift) = amount(text);
+    let number: u64 = number.parse().map_err(|_| "use an amount such as 4GiB")?;
+    let shift = shift.ok_or("the unit must be KiB, MiB, GiB or TiB")?;
+    number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(|| "no such amount".into())
 }
 
 #[cfg(test)]

@@ -24,14 +24,8 @@ pub(super) fn write(to: &Path, traces: &[PathBuf], with: &RulesArgs) -> Result<E
     let prmon = during("analysing", || proctrace_analysis::prmon(&recording));
     let (text, json) = paths(to)?;
     refuse_traces(&text)?;
-    let context = || format!("cannot write {}", text.display());
-    let mut out = whole::private(&text)?;
-    prmon_text(&prmon, &mut out).with_context(context)?;
-    whole::commit(out).with_context(context)?;
-    let context = || format!("cannot write {}", json.display());
-    let mut out = whole::private(&json)?;
-    out.write_all(prmon_json(&prmon)?.as_bytes()).with_context(context)?;
-    whole::commit(out).with_context(context)?;
+    whole::fill(&text, |out| Ok(prmon_text(&prmon, out)?))?;
+    whole::fill(&json, |out| Ok(out.write_all(prmon_json(&prmon)?.as_bytes())?))?;
     let rows = prmon.columns.first().map_or(0, |column| column.values.len() as u64);
     let shown = |path: &Path| path.display().to_string();
     say::note(&format!(

@@ -5,8 +5,8 @@ use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
-use proctrace_analysis::{AnalysisError, Recording, timeline, timeline_items};
+use anyhow::{Result, bail};
+use proctrace_analysis::{Recording, timeline, timeline_items};
 use proctrace_findings::TimelineParts;
 use proctrace_report::number::{bytes, count};
 use proctrace_viewers::{Format, Weight, Written};
@@ -60,7 +60,7 @@ pub(super) fn run(args: &ExportArgs, format: Format) -> Result<ExitCode> {
     let written = if to_stdout {
         write(&recording, trace, (format, parts), BufWriter::new(stdout().lock()))?
     } else {
-        let write = || write_file(&recording, trace, (format, parts), &path);
+        let write = || whole::fill(&path, |out| write(&recording, trace, (format, parts), out));
         during("writing the timeline", write)?
     };
     let (one, several) = written.names;
@@ -96,20 +96,6 @@ fn file_in(output: &Path, format: Format, recording: &str) -> PathBuf {
     })
 }
 
-/// Writes a file that gets its name when it is complete. What is no regular file is written directly.
-fn write_file(
-    recording: &Recording,
-    trace: &Path,
-    what: (Format, TimelineParts),
-    path: &Path,
-) -> Result<Written> {
-    let context = || format!("cannot write {}", path.display());
-    let mut out = whole::private(path)?;
-    let written = write(recording, trace, what, &mut out).with_context(context)?;
-    whole::commit(out).with_context(context)?;
-    Ok(written)
-}
-
 fn write(
     recording: &Recording,
     trace: &Path,
@@ -117,22 +103,6 @@ fn write(
     out: impl Write,
 ) -> Result<Written> {
     let mut viewer = format.begin(&timeline(recording), out)?;
-    timeline_items(recording, trace, parts, |item| Ok(viewer.take(&item)?))
-        .map_err(|Failed(error)| error)?;
+    timeline_items(recording, trace, parts, |item| Ok::<_, anyhow::Error>(viewer.take(&item)?))?;
     Ok(viewer.finish()?)
-}
-
-/// Reason why an item was not accepted.
-struct Failed(anyhow::Error);
-
-impl From<AnalysisError> for Failed {
-    fn from(error: AnalysisError) -> Self {
-        Self(error.into())
-    }
-}
-
-impl From<std::io::Error> for Failed {
-    fn from(error: std::io::Error) -> Self {
-        Self(error.into())
-    }
 }

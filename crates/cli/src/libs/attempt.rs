@@ -1,27 +1,25 @@
 //! `proctrace libs try`: records a command without and with a remedy, and compares.
 
-use std::ffi::OsString;
 use std::fs::Permissions;
-use std::io::{Write, stdout};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
-use proctrace_analysis::{Applied, Fixes, Rules, analyse, best_of, misses};
+use anyhow::{Context, Error, Result, anyhow, bail};
+use proctrace_analysis::{Applied, Fixes, Rules, analyse, best_of};
 use proctrace_findings::{Findings, Libs, Outcome, Trial, TrialRun};
 use proctrace_record::{RecordError, ResolveError};
+use proctrace_remedies::{
+    changed, figures, found_here, make_farm, notes, reasons, trial_table, variable,
+};
 use proctrace_report::number::counted;
 use proctrace_stats::{Order, Plan, Side};
 
 use crate::args::{Tried, TryArgs};
 use crate::experiment::Experiment;
 use crate::invoker::Environment;
-use crate::libs::{farm, read, tables};
-use crate::record::{self, ended};
 use crate::silence::{Instead, Silence};
-use crate::{incomplete, print, rules, say};
+use crate::{incomplete, invoker, print, record, rules, say};
 
 pub(crate) fn run(args: &TryArgs) -> Result<ExitCode> {
     args.remedy.map_or(Ok(()), refuse)?;
@@ -34,15 +32,12 @@ pub(crate) fn run(args: &TryArgs) -> Result<ExitCode> {
     for note in notes(&trial) {
         say::note(&note);
     }
-    let mut out = stdout().lock();
     if args.json {
-        print::json(&mut out, &trial)?;
+        print::answer(true, &trial, String::new)?;
     } else {
-        let dialect = args.csv.dialect();
-        let tables = [tables::trial(&trial)];
-        print::tables(&mut out, &tables, args.format, dialect, print::style(None))?;
+        let tables = [trial_table(&trial)];
+        print::table_answer(&tables, (args.format, &args.csv), print::style(None))?;
     }
-    out.flush()?;
     Ok(record::status_of(trial.after.outcome))
 }
 
@@ -91,14 +86,19 @@ fn compare(args: &TryArgs) -> Result<Trial> {
             starts => format!(
                 "; {} not modelled{}: the command must leave its programs and libraries where they are",
                 counted(starts, "start was", "starts were"),
-                tables::reasons(found)
+                reasons(found)
             ),
         };
         format!("there is nothing to try: no program of the command had {variable}{gone}")
     })?;
     let farm = bench.directory.path().join("farm");
     let applied = Applied { remedy: remedy.name, fixes, farm: farm.as_os_str().as_bytes() };
-    let changed = apply(&applied, &farm, &plain)?;
+    if let Some(plan) = fixes.plan(remedy.name) {
+        // The place is ours: what is wrong with it is no misuse of an argument.
+        let made = make_farm(&invoker::outputs(), &farm, remedy.name, plan).map_err(Error::from);
+        made.map_err(|error| anyhow!("{error:#} (TMPDIR decides where it is)"))?;
+    }
+    let changed = changed(&applied, &plain);
     let (mut made, mut last) = (Some(first.figures(name)), None);
     let plan = Plan { warm_ups: 0, rounds: args.repeat, order: Order::Fixed };
     let run = |_, side| match (side, made.take()) {
@@ -110,63 +110,6 @@ fn compare(args: &TryArgs) -> Result<Trial> {
     let (before, after) = plan.run(run, |_, _, _| anyhow::Ok(()))?;
     let last = last.context("there was no run with the remedy")?;
     Ok(applied.trial(remedy, (&before, &after), (&last.found, &last.fixes)))
-}
-
-/// The variable that a remedy changes.
-fn variable(remedy: &str) -> &'static str {
-    if remedy == "path" { "PATH" } else { "LD_LIBRARY_PATH" }
-}
-
-/// An environment with the remedy, whose links are made.
-fn apply(applied: &Applied<'_>, farm: &Path, plain: &Environment) -> Result<Environment> {
-    if let Some(plan) = applied.fixes.plan(applied.remedy) {
-        // The place is ours: what is wrong with it is no misuse of an argument.
-        farm::make(farm, applied.remedy, plan)
-            .map_err(|error| anyhow::anyhow!("{error:#} (TMPDIR decides where it is)"))?;
-    }
-    let name = variable(applied.remedy);
-    let was = plain.iter().find(|(known, _)| known == name);
-    let was = was.map(|(_, value)| value.as_bytes()).filter(|value| !value.is_empty());
-    let mut changed = plain.clone();
-    changed.retain(|(known, _)| known != name);
-    changed.extend(applied.list(was).map(|list| (name.into(), OsString::from_vec(list))));
-    Ok(changed)
-}
-
-/// Notes that are needed to interpret a trial.
-fn notes(trial: &Trial) -> Vec<String> {
-    let (before, after) = (trial.before.outcome, trial.after.outcome);
-    let mut notes = Vec::new();
-    if before != after {
-        notes.push(format!(
-            "the command {} without the remedy, but {} with it: the figures are not comparable",
-            ended(before),
-            ended(after)
-        ));
-    } else if before != Outcome::Code(0) {
-        notes.push(format!("the command {}, with and without the remedy", ended(before)));
-    }
-    if trial.unreached_starts > 0 {
-        notes.push(format!(
-            "{} without the remedy, because a program of the command sets its own list: apply the \
-             remedy there",
-            counted(trial.unreached_starts, "start was", "starts were")
-        ));
-    }
-    if trial.repeated_starts > 0 {
-        notes.push(format!(
-            "{} directories behind the links that these replace, because a program of the command adds \
-             them: what no run has asked for is still searched there",
-            counted(trial.repeated_starts, "start had", "starts had")
-        ));
-    }
-    if trial.starts_not_modelled > 0 {
-        notes.push(format!(
-            "{} not modelled; these look-ups are not compared",
-            counted(trial.starts_not_modelled, "start was", "starts were")
-        ));
-    }
-    notes
 }
 
 /// A directory for links, which the command's user can read.
@@ -203,7 +146,7 @@ impl Bench<'_> {
         let recording = rules::read(&trace, &Rules::generic())?;
         incomplete::warn(&trace, &recording);
         let findings = analyse(&recording);
-        let (found, fixes) = read(recording, &trace)?;
+        let (found, fixes) = found_here(recording, &trace)?;
         Ok(Run { outcome, findings, found, fixes })
     }
 }
@@ -211,18 +154,6 @@ impl Bench<'_> {
 impl Run {
     /// The figures that are compared for a remedy.
     fn figures(&self, remedy: &str) -> TrialRun {
-        let summary = &self.findings.summary;
-        let (misses, dlopen_misses) = misses(&self.found, remedy);
-        TrialRun {
-            outcome: self.outcome,
-            misses,
-            dlopen_misses,
-            lookups_failed: summary.lookups_in_vain,
-            opens: summary.opens,
-            lookups: summary.opens.zip(summary.lookups_in_vain).map(|(a, b)| a.saturating_add(b)),
-            cpu_ns: summary.cpu_ns,
-            system_ns: summary.system_ns,
-            wall_ns: self.findings.run.wall_ns.unwrap_or_default(),
-        }
+        figures(remedy, self.outcome, &self.findings, &self.found)
     }
 }

@@ -4,14 +4,14 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use proctrace_analysis::{Analysis, Content, Options, Section};
+use proctrace_analysis::Content;
 use proctrace_findings::{Chart, ChartBody, Gantt};
 use proctrace_outputs::{Access, Directory, NewFile};
 use proctrace_report::{
     CsvDialect, Style, chart_svg, escape, full, table_csv, table_json, table_text,
 };
-use serde::Serialize;
 
+use super::Everything;
 use crate::invoker;
 
 const STYLE: Style = Style { width: 100, lines: 24, rows: usize::MAX, colour: false };
@@ -20,19 +20,11 @@ const STYLE: Style = Style { width: 100, lines: 24, rows: usize::MAX, colour: fa
 pub(super) const PAGE: &str = "report.html";
 
 /// Writes tables/NAME.txt, .json and .csv, figures/NAME.svg, report.txt, findings.json and
-/// index.md, which includes and links them, and the interactive page.
-pub(crate) fn write(
-    path: &Path,
-    analysis: &Analysis<'_>,
-    options: &Options,
-    gantt: Gantt,
-    dialect: CsvDialect,
-) -> Result<ReportDirectories> {
-    let place = ReportDirectories::create(path, dialect)?;
-    let findings = analysis.findings();
-    let shown = analysis.report_tables(options);
-    place.put("report.txt", full(&findings, &shown, STYLE).as_bytes())?;
-    place.put_json("findings.json", &findings)?;
+/// index.md, which includes and links them.
+pub(super) fn write(place: &ReportDirectories, all: &Everything<'_>, gantt: Gantt) -> Result<()> {
+    let findings = &all.findings;
+    place.put("report.txt", full(findings, all.shown(), STYLE).as_bytes())?;
+    place.put("findings.json", escape::json_text(findings)?.trim_end().as_bytes())?;
 
     let command = escape::markdown(&findings.run.command.join(" "));
     let mut index = format!(
@@ -46,13 +38,11 @@ pub(crate) fn write(
     }
     let life = Chart::new("gantt", "All processes", ChartBody::Gantt(Box::new(gantt)));
     place.put_chart(&life, &mut index)?;
-    for section in Section::ALL {
-        let content = analysis.section(section, options);
+    for (section, content) in &all.sections {
         index.push_str(&format!("\n## {}: {}\n", section.name, section.help));
-        place.put_content(&content, &mut index)?;
+        place.put_content(content, &mut index)?;
     }
-    place.put("index.md", index.as_bytes())?;
-    Ok(place)
+    place.put("index.md", index.as_bytes())
 }
 
 /// The same for tables and figures that do not belong to a report.
@@ -78,7 +68,7 @@ pub(crate) struct ReportDirectories {
 }
 
 impl ReportDirectories {
-    fn create(path: &Path, dialect: CsvDialect) -> Result<Self> {
+    pub(super) fn create(path: &Path, dialect: CsvDialect) -> Result<Self> {
         let cannot = || format!("cannot create {}", path.display());
         let root = invoker::outputs().create_directory(path, Access::Umask).with_context(cannot)?;
         let below = |name: &str| {
@@ -99,10 +89,6 @@ impl ReportDirectories {
         write_in(&self.root, name, bytes)
     }
 
-    fn put_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
-        self.put(name, json(value)?.as_bytes())
-    }
-
     fn put_content(&self, content: &Content, index: &mut String) -> Result<()> {
         for chart in &content.charts {
             self.put_chart(chart, index)?;
@@ -112,7 +98,7 @@ impl ReportDirectories {
                 write_in(&self.tables, &format!("{}.{ending}", table.name), bytes)
             };
             put("txt", table_text(table, STYLE).as_bytes())?;
-            put("json", json(&table_json(table))?.as_bytes())?;
+            put("json", escape::json_text(&table_json(table))?.trim_end().as_bytes())?;
             let mut csv = Vec::new();
             table_csv(table, self.dialect, &mut csv)?;
             put("csv", &csv)?;
@@ -140,8 +126,4 @@ impl ReportDirectories {
 fn write_in(directory: &Directory, name: &str, bytes: &[u8]) -> Result<()> {
     let failed = || format!("cannot write {}", directory.path().join(name).display());
     directory.write(name, Access::Umask, bytes).with_context(failed)
-}
-
-fn json(value: &impl Serialize) -> Result<String> {
-    Ok(escape::json(&serde_json::to_string_pretty(value)?).to_string())
 }

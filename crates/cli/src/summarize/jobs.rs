@@ -3,13 +3,11 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
 use proctrace_fleet::create_lake;
-use proctrace_recorder::summaries::{JobSummaries, NOTIFY_SOCKET, Summarized};
-use proctrace_trace::Reader;
+use proctrace_node::{Queue, cgroup_of};
+use proctrace_recorder::summaries::NOTIFY_SOCKET;
 use rustix::fs::{Access, access};
 
 use crate::args::RecordSummaryArgs;
@@ -18,105 +16,61 @@ use crate::{live, say};
 /// The lowest priority of nice(2): jobs come first.
 const NICENESS: i32 = 19;
 
-/// Traces that are to be summarized.
-struct Queue {
-    sender: Sender<Ended>,
-    thread: JoinHandle<Summarized>,
-}
-
-struct Ended {
-    trace: PathBuf,
-    cgroup: Option<String>,
-}
-
 /// Starts with what an earlier recorder has left in the directory; None if no summaries are wanted.
 pub(super) fn start(
     args: &RecordSummaryArgs,
     directory: &Path,
     quiet: bool,
-) -> Result<Option<Box<dyn JobSummaries>>> {
+) -> Result<Option<Queue>> {
     let Some(lake) = &args.summary else { return Ok(None) };
     // Now, not when the first job has ended and nobody looks any more.
     create_lake(lake)
         .and_then(|()| Ok(access(lake, Access::WRITE_OK | Access::EXEC_OK)?))
         .with_context(|| format!("cannot write summaries to {}", lake.display()))?;
-    let (sender, ended) = channel();
     let work = Work {
         arguments: arguments(args, lake),
         discards: args.discard_trace,
         redacts: args.about.redact,
-        quiet,
     };
-    let thread = std::thread::Builder::new()
-        .name("proctrace-summaries".into())
-        .spawn(move || work.run(&ended))
-        .context("cannot start a thread")?;
-    let queue = Queue { sender, thread };
+    let summarize = move |trace: &Path, cgroup: Option<&str>| match work.summarize(trace, cgroup) {
+        Ok(said) => {
+            if !quiet {
+                say::note(&said);
+            }
+            true
+        }
+        Err(error) => {
+            say::error(&error);
+            false
+        }
+    };
+    let queue = Queue::start(summarize).context("cannot start a thread")?;
     // Traces that are kept may have been summarized.
     if args.discard_trace {
         for trace in left_in(directory) {
             let cgroup = cgroup_of(&trace);
-            queue.send(trace, cgroup);
+            queue.add(trace, cgroup);
         }
     }
-    Ok(Some(Box::new(queue)))
-}
-
-impl Queue {
-    fn send(&self, trace: PathBuf, cgroup: Option<String>) {
-        // The thread ends only with the queue.
-        let _ = self.sender.send(Ended { trace, cgroup });
-    }
-}
-
-impl JobSummaries for Queue {
-    fn add(&self, trace: PathBuf, cgroup: String) {
-        self.send(trace, Some(cgroup));
-    }
-
-    fn finish(self: Box<Self>) -> Summarized {
-        drop(self.sender);
-        self.thread.join().unwrap_or(Summarized { made: 0, failed: 1 })
-    }
+    Ok(Some(queue))
 }
 
 struct Work {
     arguments: Vec<OsString>,
     discards: bool,
     redacts: bool,
-    quiet: bool,
 }
 
 impl Work {
-    fn run(&self, ended: &Receiver<Ended>) -> Summarized {
-        let mut summarized = Summarized::default();
-        for job in ended {
-            match self.summarize(&job) {
-                Ok(said) => {
-                    summarized.made += 1;
-                    if !self.quiet {
-                        say::note(&said);
-                    }
-                }
-                Err(error) => {
-                    summarized.failed += 1;
-                    say::error(&error);
-                }
-            }
-        }
-        summarized
-    }
-
     /// Summarizes in another process: its memory depends on the job, and what goes wrong there leaves the recorder
     /// alone.
-    fn summarize(&self, job: &Ended) -> Result<String> {
-        let trace = &job.trace;
+    fn summarize(&self, trace: &Path, cgroup: Option<&str>) -> Result<String> {
         let context = || format!("cannot summarize {}", trace.display());
         // The program that runs, even if its file has been replaced meanwhile.
         let mut command = Command::new("/proc/self/exe");
         command.arg("summarize").args(&self.arguments);
         // Labels are written as they are, and the name of a cgroup often is the number of the job.
-        if let Some(cgroup) = job.cgroup.as_ref().filter(|_| !self.redacts) {
+        if let Some(cgroup) = cgroup.filter(|_| !self.redacts) {
             command.arg("--label").arg(format!("cgroup={cgroup}"));
         }
         command.arg("--").arg(trace).stdin(Stdio::null()).stdout(Stdio::null());
@@ -167,11 +121,4 @@ fn left_in(directory: &Path) -> Vec<PathBuf> {
         .collect();
     left.sort();
     left
-}
-
-/// The name of the cgroup of a job, from the header of its trace.
-fn cgroup_of(trace: &Path) -> Option<String> {
-    let reader = Reader::open(trace).ok()?;
-    let path = reader.header().cgroup.as_deref()?;
-    path.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
 }

@@ -61,19 +61,27 @@ pub fn parse_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A number of bytes with a unit: 4096, 256KiB, 16MiB, 1GiB. K, M and G are binary as well.
-pub(crate) fn parse_size(text: &str) -> Result<u32, String> {
+/// The number of an amount of bytes, and the power of two that its unit stands for; None: that is no unit.
+pub fn amount(text: &str) -> (&str, Option<u32>) {
     let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
-    let number: u32 = number.parse().map_err(|_| String::from("use a size such as 256KiB"))?;
-    let factor = match unit {
-        "" | "B" => 1,
-        "K" | "KiB" => 1 << 10,
-        "M" | "MiB" => 1 << 20,
-        "G" | "GiB" => 1 << 30,
-        _ => return Err("the unit must be KiB, MiB or GiB".into()),
+    let shift = match unit {
+        "" | "B" => Some(0),
+        "K" | "KiB" => Some(10),
+        "M" | "MiB" => Some(20),
+        "G" | "GiB" => Some(30),
+        "T" | "TiB" => Some(40),
+        _ => None,
     };
-    let bytes = number.checked_mul(factor).ok_or("larger than 4 GiB")?;
+    (number, shift)
+}
+
+/// A number of bytes with a unit: 4096, 256KiB, 16MiB, 1GiB. K, M and G are binary as well.
+pub(crate) fn parse_size(text: &str) -> Result<u32, String> {
+    let (number, shift) = amount(text);
+    let number: u32 = number.parse().map_err(|_| "use a size such as 256KiB")?;
+    let shift = shift.filter(|shift| *shift <= 30).ok_or("the unit must be KiB, MiB or GiB")?;
+    let bytes = number.checked_mul(1 << shift).ok_or("larger than 4 GiB")?;
     if bytes.is_power_of_two() && (64 << 10..=1 << 30).contains(&bytes) {
         Ok(bytes)
     } else {

@@ -78,7 +78,7 @@ fn next(finished: &Finished, trace: &Path) -> String {
     format!("{ended}next: proctrace report{named}")
 }
 
-pub(super) fn tell_kept(written: &Written) {
+pub(crate) fn tell_kept(written: &Written) {
     if let Some(kept) = &written.kept {
         let path = written.path.display();
         say::note(&format!("the previous {path} was renamed to {}", kept.display()));

@@ -75,8 +75,7 @@ fn lost(error: &Error) {
 /// Says there that a recording failed before its end, and that the job did as it did.
 pub(super) fn incomplete(error: &Error, outcome: Outcome) {
     tell(&format!(
-        "the recording failed, not the job, which {}; that is passed on: {}",
-        super::ended(outcome),
+        "the recording failed, not the job, which {outcome}; that is passed on: {}",
         causes(error)
     ));
 }

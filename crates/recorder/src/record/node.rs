@@ -8,11 +8,12 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use proctrace_node::{Jobs, RECORDED_VARIABLES};
 use proctrace_probe::ENV_NAMES_MAX;
-use proctrace_record::{CgroupPattern, Options, Scope, Signals, cgroup_root, record as follow};
+use proctrace_record::{
+    CgroupPattern, Options, Scope, Signals, cgroup_root, header, record as follow, usage,
+};
 
 use super::closing::totals;
-use super::settings::{backend, header, options};
-use super::usage::usage;
+use super::settings::{backend, options};
 use crate::args::{DEFAULT_TRACE, JobCgroups, RecordArgs};
 use crate::exit_code::RECORDING_FAILED;
 use crate::summaries::Summaries;

@@ -1,19 +1,9 @@
-//! Settings that the arguments of `record` ask for: the options of a recording, its source, and the header of its
-//! trace.
+//! Settings that the arguments of `record` ask for: the options of a recording, and its source.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::time::Duration;
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use proctrace_probe::{EbpfOptions, LookupHook, OnFull};
 use proctrace_ptrace::PtraceOptions;
-use proctrace_record::{
-    Interval, Options, OwnCgroup, Scope, Source, TIME_ONE_IN, Wait, boot_ns, unix_ns,
-};
-use proctrace_trace as trace;
-use proctrace_wire::escape::to_text;
+use proctrace_record::{Interval, Options, OwnCgroup, Scope, TIME_ONE_IN, Wait};
 
 use crate::args::{RecordArgs, WaitFor, WhenFull, WhichBackend, WhichHook};
 use crate::source::{Backend, broker_socket};
@@ -94,71 +84,4 @@ pub(crate) fn backend(args: &RecordArgs) -> Result<Backend> {
             Backend::Ptrace(ptrace)
         }
     })
-}
-
-pub(crate) fn header(
-    arguments: &[OsString],
-    options: &Options,
-    source: &dyn Source,
-) -> Result<trace::Header> {
-    let uname = rustix::system::uname();
-    let text = |text: &std::ffi::CStr| to_text(text.to_bytes()).into_owned();
-    let os_text = |text: &OsString| to_text(text.as_bytes()).into_owned();
-    let cwd = std::env::current_dir().context("cannot determine the working directory")?;
-    let memory = rustix::system::sysinfo();
-    let mut header = trace::Header {
-        wire_version: proctrace_wire::WIRE_VERSION,
-        recorder: env!("CARGO_PKG_VERSION").to_owned(),
-        backend: source.name().to_owned(),
-        command: arguments.iter().map(os_text).collect(),
-        scope: match options.scope {
-            Scope::Launched => "command",
-            Scope::Pids(_) => "pids",
-            Scope::All => "system",
-            Scope::Jobs(_) => "jobs",
-        }
-        .to_owned(),
-        restricted: source.is_restricted(),
-        cgroup: options.cgroup.as_ref().map(|path| path_text(path)),
-        cwd: to_text(&cwd.into_os_string().into_vec()).into_owned(),
-        host: text(uname.nodename()),
-        kernel: text(uname.release()),
-        machine: text(uname.machine()),
-        cpus: std::thread::available_parallelism()
-            .map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(u32::MAX)),
-        page_bytes: u32::try_from(rustix::param::page_size()).unwrap_or(4096),
-        memory_bytes: memory.totalram * u64::from(memory.mem_unit),
-        processor: proctrace_record::processor(),
-        started_unix_ns: unix_ns(),
-        started_ns: boot_ns(),
-        interval_ns: nanoseconds(options.interval.least()),
-        memory_interval_ns: options.memory_interval.map(nanoseconds),
-        ring_bytes: 0,
-        on_full: String::new(),
-        misses: options.misses.families().map(|family| family.name().to_owned()).collect(),
-        opens: options.opens,
-        lookups_timed_one_in: options.time_one_in,
-        waits_min_ns: options.waits_min.map(nanoseconds),
-        env_names: options.env_names.clone(),
-        job: BTreeMap::new(),
-        hooks: Vec::new(),
-        tick_ns: tick_ns(),
-        knowledge: BTreeMap::new(),
-    };
-    source.describe(&mut header);
-    Ok(header.with_knowledge())
-}
-
-/// The scheduler tick: the resolution of the coarse clocks (clock_getres(2)).
-fn tick_ns() -> Option<u64> {
-    let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
-    Duration::try_from(tick).ok().map(nanoseconds).filter(|tick| *tick > 0)
-}
-
-fn path_text(path: &std::path::Path) -> String {
-    to_text(path.as_os_str().as_bytes()).into_owned()
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

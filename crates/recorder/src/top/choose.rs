@@ -1,12 +1,11 @@
 //! The trace to show if none is named: the newest one that is being written.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
-use proctrace_trace::MAGIC;
+use proctrace_trace::is_trace;
 
 use crate::live;
 
@@ -43,14 +42,11 @@ fn newest_in(directory: &Path) -> Result<Option<PathBuf>> {
     Ok(newest.map(|(_, path)| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path)))
 }
 
-fn is_trace(path: &Path) -> bool {
-    let mut begin = [0; MAGIC.len()];
-    File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == MAGIC
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proctrace_trace::MAGIC;
+    use std::fs::File;
     use std::io::Write;
 
     #[test]

@@ -1,6 +1,7 @@
 //! Elements that plotters lacks, and the styles of figures as those of plotters.
 
 use std::convert::Infallible;
+use std::slice;
 
 use plotters::element::{Drawable, DynElement, IntoDynElement, PointCollection};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -135,6 +136,27 @@ impl<S: Surface, C: Clone> Drawable<S> for As<'_, S, C> {
     }
 }
 
+/// Tells plotters the points of an element.
+macro_rules! points {
+    ($element:ty, |$name:ident| $points:expr) => {
+        impl<'b, C: 'b> PointCollection<'b, C> for &'b $element {
+            type Point = &'b C;
+            type IntoIter = &'b [C];
+
+            fn point_iter(self) -> &'b [C] {
+                let $name = self;
+                $points
+            }
+        }
+    };
+}
+
+points!(Turned<'_, C>, |element| slice::from_ref(&element.at));
+points!(Block<C>, |element| &element.corners);
+points!(Areas<C>, |element| &element.corners);
+points!(Segments<C>, |element| &element.ends);
+points!(Marker<C>, |element| slice::from_ref(&element.at));
+
 /// A text turned about its anchor point, which is on its baseline.
 #[derive(Debug)]
 pub(crate) struct Turned<'t, C> {
@@ -143,15 +165,6 @@ pub(crate) struct Turned<'t, C> {
     pub(crate) style: Style,
     /// Clockwise.
     pub(crate) degrees: f64,
-}
-
-impl<'b, C> PointCollection<'b, C> for &'b Turned<'_, C> {
-    type Point = &'b C;
-    type IntoIter = std::iter::Once<&'b C>;
-
-    fn point_iter(self) -> Self::IntoIter {
-        std::iter::once(&self.at)
-    }
 }
 
 impl<C, S: Surface> Drawable<S> for Turned<'_, C> {
@@ -187,15 +200,6 @@ pub(crate) struct Block<C> {
     pub(crate) inset: [f64; 4],
     /// Minimum width and height in pixels. The rectangle grows to the right and upwards.
     pub(crate) least: (f64, f64),
-}
-
-impl<'b, C: 'b> PointCollection<'b, C> for &'b Block<C> {
-    type Point = &'b C;
-    type IntoIter = &'b [C];
-
-    fn point_iter(self) -> Self::IntoIter {
-        &self.corners
-    }
 }
 
 impl<C, S: Surface> Drawable<S> for Block<C> {
@@ -239,15 +243,6 @@ impl<C> Areas<C> {
     }
 }
 
-impl<'b, C: 'b> PointCollection<'b, C> for &'b Areas<C> {
-    type Point = &'b C;
-    type IntoIter = &'b [C];
-
-    fn point_iter(self) -> Self::IntoIter {
-        &self.corners
-    }
-}
-
 impl<C, S: Surface> Drawable<S> for Areas<C> {
     fn draw<I: Iterator<Item = BackendCoord>>(
         &self,
@@ -269,15 +264,6 @@ impl<C, S: Surface> Drawable<S> for Areas<C> {
 pub(crate) struct Segments<C> {
     pub(crate) ends: Vec<C>,
     pub(crate) pen: Pen,
-}
-
-impl<'b, C: 'b> PointCollection<'b, C> for &'b Segments<C> {
-    type Point = &'b C;
-    type IntoIter = &'b [C];
-
-    fn point_iter(self) -> Self::IntoIter {
-        &self.ends
-    }
 }
 
 impl<C, S: Surface> Drawable<S> for Segments<C> {
@@ -302,15 +288,6 @@ pub(crate) struct Marker<C> {
     pub(crate) at: C,
     pub(crate) series: usize,
     pub(crate) colour: Colour,
-}
-
-impl<'b, C> PointCollection<'b, C> for &'b Marker<C> {
-    type Point = &'b C;
-    type IntoIter = std::iter::Once<&'b C>;
-
-    fn point_iter(self) -> Self::IntoIter {
-        std::iter::once(&self.at)
-    }
 }
 
 impl<C, S: Surface> Drawable<S> for Marker<C> {

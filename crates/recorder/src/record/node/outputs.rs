@@ -1,15 +1,14 @@
 //! The traces of the jobs of a node: where they are, and what becomes of them.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use proctrace_node::{Ended, JobCgroup, NodeError, Outputs, file_name};
+use proctrace_node::{Ended, JobCgroup, NodeError, Outputs, Queue, Summarized, file_name};
 use proctrace_outputs::{Access, OutputError, Outputs as Writing};
-use proctrace_record::{boot_ns, unix_ns};
+use proctrace_record::usage;
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace::Header;
 use proctrace_wire::escape::to_text;
@@ -18,8 +17,7 @@ use rustix::io::Errno;
 
 use super::notify;
 use crate::args::RecordArgs;
-use crate::record::usage::usage;
-use crate::summaries::{JobSummaries, Summaries, Summarized};
+use crate::summaries::Summaries;
 use crate::{live, say};
 
 /// A directory of traces, one for each job.
@@ -32,7 +30,7 @@ pub(super) struct Files {
     quiet: bool,
     jobs: u64,
     failed: u64,
-    summaries: Option<Box<dyn JobSummaries>>,
+    summaries: Option<Queue>,
 }
 
 /// Result of recording a node.
@@ -81,7 +79,7 @@ impl Files {
             jobs: self.jobs,
             failed: self.failed,
             directory: self.directory,
-            summarized: self.summaries.map(JobSummaries::finish),
+            summarized: self.summaries.map(Queue::finish),
         }
     }
 
@@ -116,19 +114,8 @@ impl fmt::Display for Done {
 }
 
 impl Outputs for Files {
-    fn header(&mut self, cgroup: &JobCgroup, started_ns: u64) -> Header {
-        let path = cgroup.path.as_ref().or(cgroup.was.as_ref());
-        let path = path.map(|path| to_text(path.as_os_str().as_bytes()).into_owned());
-        let cpus = cgroup.path.as_deref().and_then(cpus_of).unwrap_or(u32::MAX);
-        Header {
-            // As that of a recording with --cgroup.
-            scope: "command".to_owned(),
-            cgroup: Some(path.unwrap_or_else(|| cgroup.name.clone())),
-            cpus: cpus.min(self.base.cpus),
-            started_ns,
-            started_unix_ns: unix_ns().saturating_sub(boot_ns().saturating_sub(started_ns)),
-            ..self.base.clone()
-        }
+    fn base(&self) -> &Header {
+        &self.base
     }
 
     fn create(&mut self, cgroup: &JobCgroup, header: &Header) -> io::Result<(PathBuf, File)> {
@@ -179,7 +166,7 @@ impl Outputs for Files {
         self.jobs += 1;
         self.tell(&job);
         if let Some(summaries) = &self.summaries {
-            summaries.add(job.trace, job.cgroup.name);
+            summaries.add(job.trace, Some(job.cgroup.name));
         }
     }
 
@@ -211,56 +198,5 @@ fn lock(directory: &Path) -> Result<File> {
         }
         // Not every file system has locks, and recording is more important.
         _ => Ok(lock),
-    }
-}
-
-/// CPUs that a cgroup may use: those of its set, or what its quota is worth, rounded up; None if it is not
-/// limited.
-fn cpus_of(cgroup: &Path) -> Option<u32> {
-    let read = |name: &str| fs::read_to_string(cgroup.join(name)).ok();
-    let set = read("cpuset.cpus.effective").and_then(|list| cpus_in(&list));
-    let quota = read("cpu.max").and_then(|limit| cpus_worth(&limit));
-    match (set, quota) {
-        (Some(set), Some(quota)) => Some(set.min(quota)),
-        (set, quota) => set.or(quota),
-    }
-}
-
-/// Number of CPUs in a list: `0-3,8`.
-fn cpus_in(list: &str) -> Option<u32> {
-    let mut cpus = 0u32;
-    for range in list.trim().split(',').filter(|range| !range.is_empty()) {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
-        cpus = cpus.checked_add(last.checked_sub(first)?.checked_add(1)?)?;
-    }
-    Some(cpus).filter(|cpus| *cpus > 0)
-}
-
-/// Number of CPUs that a quota is worth: `150000 100000` is 2 CPUs, `max 100000` no limit.
-fn cpus_worth(limit: &str) -> Option<u32> {
-    let (quota, period) = limit.trim().split_once(' ')?;
-    let (quota, period) = (quota.parse::<u64>().ok()?, period.parse::<u64>().ok()?);
-    u32::try_from(quota.checked_add(period)?.checked_sub(1)?.checked_div(period)?)
-        .ok()
-        .filter(|cpus| *cpus > 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_of_a_cgroup_are_understood() {
-        assert_eq!(cpus_in("0-3,8\n"), Some(5));
-        assert_eq!(cpus_in("7"), Some(1));
-        for wrong in ["", "\n", "3-1", "x", "0-4294967295"] {
-            assert_eq!(cpus_in(wrong), None, "{wrong}");
-        }
-        assert_eq!(cpus_worth("150000 100000\n"), Some(2));
-        assert_eq!(cpus_worth("100000 100000"), Some(1));
-        for wrong in ["max 100000", "", "1 0", "0 100000"] {
-            assert_eq!(cpus_worth(wrong), None, "{wrong}");
-        }
     }
 }

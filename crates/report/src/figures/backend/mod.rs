@@ -1,6 +1,54 @@
 //! Surfaces on which figures are drawn: plotters' drawing backends, extended by what plotters has
 //! no words for.
 
+/// The methods of a backend that do not depend on its format.
+macro_rules! parts_of_all_backends {
+    () => {
+        fn get_size(&self) -> (u32, u32) {
+            ENDLESS
+        }
+
+        fn ensure_prepared(&mut self) -> Done {
+            Ok(())
+        }
+
+        fn present(&mut self) -> Done {
+            Ok(())
+        }
+
+        fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> Done {
+            self.draw_rect((x, y), (x + 1, y + 1), &color, true)
+        }
+
+        fn draw_line<S: BackendStyle>(
+            &mut self,
+            from: BackendCoord,
+            to: BackendCoord,
+            style: &S,
+        ) -> Done {
+            self.draw_path([from, to], style)
+        }
+
+        fn draw_text<T: BackendTextStyle>(
+            &mut self,
+            text: &str,
+            style: &T,
+            at: BackendCoord,
+        ) -> Done {
+            self.draw_lettering(text, &Lettering::of(style, at));
+            Ok(())
+        }
+
+        fn estimate_text_size<T: BackendTextStyle>(
+            &self,
+            text: &str,
+            style: &T,
+        ) -> Result<(u32, u32), DrawingErrorKind<Infallible>> {
+            Ok(text_size(text, style))
+        }
+    };
+}
+
 pub(crate) mod bitmap;
 mod error;
 mod path;

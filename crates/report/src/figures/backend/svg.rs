@@ -178,30 +178,7 @@ impl Surface for Svg {
 impl DrawingBackend for Svg {
     type ErrorType = Infallible;
 
-    fn get_size(&self) -> (u32, u32) {
-        ENDLESS
-    }
-
-    fn ensure_prepared(&mut self) -> Done {
-        Ok(())
-    }
-
-    fn present(&mut self) -> Done {
-        Ok(())
-    }
-
-    fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> Done {
-        self.draw_rect((x, y), (x + 1, y + 1), &color, true)
-    }
-
-    fn draw_line<S: BackendStyle>(
-        &mut self,
-        from: BackendCoord,
-        to: BackendCoord,
-        style: &S,
-    ) -> Done {
-        self.draw_path([from, to], style)
-    }
+    parts_of_all_backends!();
 
     fn draw_rect<S: BackendStyle>(
         &mut self,
@@ -282,19 +259,6 @@ impl DrawingBackend for Svg {
             path.close();
         });
         Ok(())
-    }
-
-    fn draw_text<T: BackendTextStyle>(&mut self, text: &str, style: &T, at: BackendCoord) -> Done {
-        self.draw_lettering(text, &Lettering::of(style, at));
-        Ok(())
-    }
-
-    fn estimate_text_size<T: BackendTextStyle>(
-        &self,
-        text: &str,
-        style: &T,
-    ) -> Result<(u32, u32), DrawingErrorKind<Infallible>> {
-        Ok(text_size(text, style))
     }
 }
 

@@ -10,8 +10,7 @@ use anyhow::{Result, anyhow};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-
-use crate::run::as_root;
+use xtask::run::as_root;
 
 const POLL: Duration = Duration::from_millis(50);
 

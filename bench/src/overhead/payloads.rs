@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use xtask::run::{fixture, output};
 
 use super::counts::Counts;
 use super::package;
 use super::truth;
-use crate::run::output;
 
 /// A payload.
 pub(super) struct Payload {
@@ -51,10 +51,8 @@ pub(super) fn prepare(
     scratch: &Path,
 ) -> Result<Payload> {
     let fixture = |program: &str, arguments: &[&str]| -> Result<Vec<OsString>> {
-        let path = output(Command::new(release.join("fixture-path")).arg(program))?;
-        let path = String::from_utf8(path).context("a path is not UTF-8")?.trim_end().to_owned();
-        ensure!(Path::new(&path).is_file(), "fixture {program} is missing");
-        Ok([path.as_str()].iter().chain(arguments).map(OsString::from).collect())
+        let path = [fixture(release, program)?.into()];
+        Ok(path.into_iter().chain(arguments.iter().map(OsString::from)).collect())
     };
     let times = |n: u64| (n * scale, (n * scale).to_string());
     let (command, declared) = match name {

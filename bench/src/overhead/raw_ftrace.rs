@@ -12,11 +12,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use xtask::run::{as_root, run as execute};
 
 use super::counts::{Counts, Seen};
 use super::ring;
 use super::site::Site;
-use crate::run::{as_root, run as execute};
 
 pub(super) const TRACEFS: &str = "/sys/kernel/tracing";
 const INSTANCE: &str = "/sys/kernel/tracing/instances/proctrace-bench";

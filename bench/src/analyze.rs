@@ -22,11 +22,11 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use proctrace_trace::Reader;
 use proctrace_wire::{Frames, Record};
+use xtask::run::{as_root, built, fixture, run as execute, target_dir};
+use xtask::setup;
 
 use self::replicate::Template;
 use self::table::{Measured, Measurement, RunEnd, Size};
-use crate::run::{as_root, cargo, output, run as execute, target_dir};
-use crate::setup;
 
 /// Sizes, programs and rounds.
 #[derive(Args)]
@@ -86,13 +86,10 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<()> {
     ensure!(args.rounds > 0, "--rounds must be at least 1");
     ensure!(args.sizes.iter().all(|millions| *millions > 0.0), "--sizes must be greater than 0");
     setup::run(setup::BUILD)?;
-    let mut build = cargo();
-    build.args(["build", "--release", "--package", "proctrace-fixtures"]);
-    if args.proctrace.is_none() {
-        build.args(["--package", "proctrace"]);
-    }
-    execute(&mut build)?;
-    let release = target_dir()?.join("release");
+    let release = built(match &args.proctrace {
+        Some(_) => &["proctrace-fixtures"],
+        None => &["proctrace-fixtures", "proctrace"],
+    })?;
     let scratch = target_dir()?.join("bench");
     std::fs::create_dir_all(&scratch).context("cannot create a directory")?;
     let bench = Bench {
@@ -181,7 +178,7 @@ impl Bench {
         command.args(["--", "sh", "-c", &script]).env_remove("LD_LIBRARY_PATH");
         execute(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
         // The trace belongs to root, and we may be another user.
-        if !crate::run::is_root() {
+        if !xtask::run::is_root() {
             execute(as_root("chmod").arg("a+r").arg(path))?;
         }
         Ok(())
@@ -221,7 +218,7 @@ impl Bench {
     fn command(&self, name: &str, decoder: &Path, trace: &Path) -> Vec<OsString> {
         let mut command: Vec<OsString> = match name {
             "decode" => {
-                vec![decoder.into(), "bench".into(), "analyze".into(), "--decode".into()]
+                vec![decoder.into(), "analyze".into(), "--decode".into()]
             }
             "report --gantt" => {
                 let svg = self.svg.clone().into();
@@ -270,11 +267,6 @@ impl Bench {
             output_bytes: None,
         })
     }
-}
-
-fn fixture(release: &Path, name: &str) -> Result<PathBuf> {
-    let path = output(Command::new(release.join("fixture-path")).arg(name))?;
-    Ok(PathBuf::from(String::from_utf8(path)?.trim_end()))
 }
 
 /// Decompresses every block once and decodes every record: the lower bound for any program that

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-
-use crate::run::{exists, is_root, output, run as execute};
+use xtask::run::{exists, is_root, output, run as execute};
 
 /// Its unpacked source below `scratch`; fetched once and then kept.
 pub(super) fn hello(scratch: &Path) -> Result<PathBuf> {

@@ -3,22 +3,37 @@
 use proctrace_analysis::{Fixes, ListChange};
 use proctrace_findings::Libs;
 use proctrace_report::escape::terminal;
+use proctrace_report::fit::wrap;
 use proctrace_report::number::{count, counted};
 use proctrace_report::shell::quoted;
 use proctrace_wire::escape::to_text;
 
-use crate::libs::tables::{not_modelled, some};
-use crate::print;
+use crate::tables::{not_modelled, some};
 
-/// Comment lines.
-fn comment(out: &mut Vec<u8>, indent: &str, text: &str) {
-    for line in print::wrapped(&terminal(text), indent.len() + 2) {
-        out.extend_from_slice(format!("{indent}# {line}\n").as_bytes());
+/// A script with comments of this width.
+struct Script {
+    text: Vec<u8>,
+    width: usize,
+}
+
+impl Script {
+    fn new(width: usize) -> Self {
+        Self { text: Vec::new(), width }
+    }
+
+    fn comment(&mut self, indent: &str, text: &str) {
+        for line in wrap(&terminal(text), self.width.saturating_sub(indent.len() + 2)) {
+            self.push(format!("{indent}# {line}\n"));
+        }
+    }
+
+    fn push(&mut self, text: impl AsRef<[u8]>) {
+        self.text.extend_from_slice(text.as_ref());
     }
 }
 
 /// Explains a remedy, as far as it is known, in a comment.
-fn explain(out: &mut Vec<u8>, found: &Libs, name: &str) {
+fn explain(out: &mut Script, found: &Libs, name: &str) {
     let Some(remedy) = found.remedies.iter().find(|remedy| remedy.name == name) else { return };
     let whose = match remedy.about {
         "programs" => "in the entries of PATH",
@@ -29,7 +44,7 @@ fn explain(out: &mut Vec<u8>, found: &Libs, name: &str) {
         count(remedy.predicted_misses),
         count(remedy.today_misses)
     );
-    comment(out, "", &text);
+    out.comment("", &text);
     let risk = match name {
         "clean" => {
             "a library that only another run needs, or dlopen(3), may not be found any more; of two \
@@ -37,26 +52,26 @@ fn explain(out: &mut Vec<u8>, found: &Libs, name: &str) {
         }
         _ => remedy.risk,
     };
-    comment(out, "", &format!("Risk: {risk}."));
+    out.comment("", &format!("Risk: {risk}."));
 }
 
-/// The cleaned variables as assignments.
-pub(crate) fn environment(found: &Libs, fixes: &Fixes) -> Vec<u8> {
-    let mut out = Vec::new();
-    comment(&mut out, "", "LD_LIBRARY_PATH without unused entries, the most used ones first.");
+/// The cleaned variables as assignments, with comments of this width.
+pub fn environment(found: &Libs, fixes: &Fixes, width: usize) -> Vec<u8> {
+    let mut out = Script::new(width);
+    out.comment("", "LD_LIBRARY_PATH without unused entries, the most used ones first.");
     explain(&mut out, found, "clean");
     if let Some(note) = not_modelled(found) {
-        comment(&mut out, "", &note);
+        out.comment("", &note);
     }
     variable(&mut out, "LD_LIBRARY_PATH", &fixes.library_paths);
-    out.push(b'\n');
-    comment(&mut out, "", "PATH without entries in which no program was found.");
+    out.push("\n");
+    out.comment("", "PATH without entries in which no program was found.");
     explain(&mut out, found, "path");
     variable(&mut out, "PATH", &fixes.paths);
-    out
+    out.text
 }
 
-fn variable(out: &mut Vec<u8>, name: &str, changes: &[ListChange]) {
+fn variable(out: &mut Script, name: &str, changes: &[ListChange]) {
     let who = |change: &ListChange| {
         let programs: Vec<String> =
             change.programs.iter().map(|program| to_text(program).into_owned()).collect();
@@ -74,13 +89,13 @@ fn variable(out: &mut Vec<u8>, name: &str, changes: &[ListChange]) {
         }
     };
     match changes {
-        [] => comment(out, "", &format!("No program had {name}.")),
+        [] => out.comment("", &format!("No program had {name}.")),
         [change] => {
-            comment(out, "", &who(change));
-            out.extend_from_slice(&assignment(change));
-            out.push(b'\n');
+            out.comment("", &who(change));
+            out.push(assignment(change));
+            out.push("\n");
             if change.becomes.is_some() || name == "PATH" {
-                out.extend_from_slice(format!("export {name}\n").as_bytes());
+                out.push(format!("export {name}\n"));
             }
         }
         several => {
@@ -88,58 +103,54 @@ fn variable(out: &mut Vec<u8>, name: &str, changes: &[ListChange]) {
                 "Programs had {} different values: the present one decides which replaces it.",
                 count(several.len() as u64)
             );
-            comment(out, "", &text);
-            out.extend_from_slice(format!("case ${{{name}-}} in\n").as_bytes());
+            out.comment("", &text);
+            out.push(format!("case ${{{name}-}} in\n"));
             for change in several {
-                comment(out, "    ", &who(change));
+                out.comment("    ", &who(change));
                 let case = [b"    (", &quoted(&change.was)[..], b")\n        "].concat();
-                out.extend_from_slice(&case);
-                out.extend_from_slice(&assignment(change));
-                out.extend_from_slice(b" ;;\n");
+                out.push(&case);
+                out.push(assignment(change));
+                out.push(" ;;\n");
             }
-            out.extend_from_slice(b"esac\n");
+            out.push("esac\n");
         }
     }
 }
 
-/// The commands of the remedy "needed".
-pub(crate) fn patchelf(found: &Libs, fixes: &Fixes) -> Vec<u8> {
-    let mut out = b"#!/bin/sh\nset -e\n".to_vec();
+/// The commands of the remedy "needed", with comments of this width.
+pub fn patchelf(found: &Libs, fixes: &Fixes, width: usize) -> Vec<u8> {
+    let mut out = Script::new(width);
+    out.push("#!/bin/sh\nset -e\n");
     if fixes.rewrites.is_empty() {
-        comment(
-            &mut out,
-            "",
-            "No program or library of the application finds libraries by a list.",
-        );
-        return out;
+        out.comment("", "No program or library of the application finds libraries by a list.");
+        return out.text;
     }
-    comment(
-        &mut out,
+    out.comment(
         "",
         "Absolute paths in place of the names of libraries, in the application's own programs and \
          libraries. Keep copies of these files.",
     );
     explain(&mut out, found, "needed");
     for rewrite in &fixes.rewrites {
-        out.push(b'\n');
+        out.push("\n");
         for name in &rewrite.disputed {
             let text = format!(
                 "Other starts find another {}: of two files the one of most starts is named.",
                 to_text(name)
             );
-            comment(&mut out, "", &text);
+            out.comment("", &text);
         }
-        out.extend_from_slice(b"patchelf");
+        out.push("patchelf");
         for (name, path) in &rewrite.replace {
-            out.extend_from_slice(b" --replace-needed ");
-            out.extend_from_slice(&quoted(name));
-            out.push(b' ');
-            out.extend_from_slice(&quoted(path));
-            out.extend_from_slice(b" \\\n   ");
+            out.push(" --replace-needed ");
+            out.push(quoted(name));
+            out.push(" ");
+            out.push(quoted(path));
+            out.push(" \\\n   ");
         }
-        out.push(b' ');
-        out.extend_from_slice(&quoted(&rewrite.file));
-        out.push(b'\n');
+        out.push(" ");
+        out.push(quoted(&rewrite.file));
+        out.push("\n");
     }
-    out
+    out.text
 }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
 use super::trial::Trial;
-use crate::run::output;
 use proctrace_stats::{MedianInterval, median_interval};
+use xtask::run::output;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Results {

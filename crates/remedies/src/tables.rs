@@ -13,7 +13,7 @@ use proctrace_report::number::{count, counted};
 const NAMED_MAX: usize = 3;
 
 /// Tables of what caused failed look-ups, and of what would avoid them.
-pub(crate) fn causes(found: &Libs) -> Vec<Table> {
+pub fn causes(found: &Libs) -> Vec<Table> {
     let mut tables = vec![by_kind(found)];
     if !found.file_systems.is_empty() {
         tables.push(by_file_system(found));
@@ -152,7 +152,7 @@ fn by_place(found: &Libs) -> Table {
 }
 
 /// Reasons why starts are not modelled: " (libraries are gone: 3; the program is gone: 1)".
-pub(crate) fn reasons(found: &Libs) -> String {
+pub fn reasons(found: &Libs) -> String {
     let reason = |reason: &NotModelled| format!("{}: {}", reason.why, count(reason.starts));
     let reasons: Vec<String> = found.not_modelled.iter().map(reason).collect();
     if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) }
@@ -232,7 +232,7 @@ pub(crate) fn some(programs: &[String]) -> String {
 }
 
 /// A directory of links that was made.
-pub(crate) fn farm(farm: &Farm, found: &Libs) -> Vec<Table> {
+pub fn farm(farm: &Farm, found: &Libs) -> Vec<Table> {
     let links = Table::new("links", format!("Links in {}", farm.directory))
         .text("name", "name", farm.links.iter().map(|link| link.name.clone()))
         .text("target", "library", farm.links.iter().map(|link| link.target.clone()))
@@ -355,7 +355,7 @@ const FIGURES: [Figure; 7] = [
 ];
 
 /// A command without and with a remedy.
-pub(crate) fn trial(trial: &Trial) -> Table {
+pub fn trial(trial: &Trial) -> Table {
     let text = |unit: Unit, value: Option<u64>| match (value, unit) {
         (None, _) => "-".to_owned(),
         (Some(value), Unit::Nanoseconds) => time(value),

@@ -4,10 +4,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+use xtask::run::{as_root, output};
 
 use super::counts::{Counts, Seen};
 use super::site::Site;
-use crate::run::{as_root, output};
 
 /// The recording command, to be followed by that of the payload.
 pub(super) fn command(site: &Site, options: &[&str]) -> Command {

@@ -4,6 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use xtask::run::{as_root, output};
 
 use super::counts::Seen;
 use super::measure::{self, Plan};
@@ -11,7 +12,6 @@ use super::results::PayloadResults;
 use super::site::Site;
 use super::tracers::{How, NONE, PROCTRACE, TRACERS, Tracer};
 use super::{own, payloads, table, trial};
-use crate::run::{as_root, output};
 
 /// Payloads and rounds.
 #[derive(Args)]

@@ -12,9 +12,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
-
-use crate::run::{as_root, cargo, run as execute, target_dir};
-use crate::{python, setup};
+use xtask::run::{as_root, built, cargo, run as execute, target_dir};
+use xtask::{python, setup};
 
 /// Size of the fleet.
 #[derive(Args)]
@@ -59,11 +58,9 @@ pub(crate) fn run(args: &FleetArgs) -> Result<()> {
     if !args.no_spark {
         setup::run(setup::SPARK)?;
     }
-    let packages = ["--package", "proctrace", "--package", "proctrace-payload"];
-    execute(cargo().args(["build", "--release"]).args(packages))?;
+    let release = built(&["proctrace", "proctrace-payload"])?;
     let both = ["--package", "proctrace", "--package", "proctrace-fleet"];
     execute(cargo().args(["build", "--release", "--example", "synthetic"]).args(both))?;
-    let release = target_dir()?.join("release");
     let place = match &args.directory {
         Some(directory) => directory.join("proctrace-bench-fleet"),
         None => target_dir()?.join("bench/fleet"),

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use xtask::run::{as_root, exists, is_root};
 
 use super::counts::Seen;
 use super::peers::{first_line, first_of};
 use super::perf::{FAILED_OPEN, SCHEDULER};
 use super::site::Site;
 use super::{own, perf, raw_ftrace, snoop, strace, tracexec};
-use crate::run::{as_root, exists, is_root};
 
 /// A tracer.
 pub(super) struct Tracer {
@@ -160,7 +160,7 @@ pub(super) const TRACERS: &[Tracer] = &[
                 raw_ftrace::clean();
                 // Through /proc, so that this very binary runs even if it is rebuilt meanwhile.
                 let mut command = as_root(format!("/proc/{}/exe", std::process::id()));
-                command.args(["bench", "raw-ftrace", "--pid", &site.root_pid.to_string()]);
+                command.args(["raw-ftrace", "--pid", &site.root_pid.to_string()]);
                 command.arg("--output").arg(site.out(""));
                 command.arg("--summary").arg(raw_ftrace::summary_file(site));
                 Ok(vec![command])

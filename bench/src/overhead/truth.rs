@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use xtask::run::{exists, target_dir};
 
 use super::counts::Counts;
 use super::site::plain;
 use super::strace;
-use crate::run::{exists, target_dir};
 
 /// The events of a command; unknown without strace.
 pub(super) fn count(command: &[OsString]) -> Result<Counts> {

@@ -4,19 +4,18 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use proctrace_stats::{Order, Plan as Experiment, Round, Side};
+use xtask::run::{built, fixture, target_dir};
+use xtask::setup;
 
 use super::payloads::{self, Payload};
 use super::results::{self, Pair, PayloadResults, Results, Row, summarise};
 use super::site::Site;
 use super::tracers::{NONE, TRACERS, Tracer};
 use super::trial;
-use crate::run::{cargo, output, run as execute, target_dir};
-use crate::setup;
 
 /// Factor of slowing a payload down above which a tracer is run less often.
 const SLOW: f64 = 3.0;
@@ -36,18 +35,15 @@ pub(super) struct Plan<'a> {
 /// Builds proctrace and the fixtures, and prepares the directory for runs.
 pub(super) fn site() -> Result<Site> {
     setup::run(setup::EVERYTHING)?;
-    let packages = ["--package", "proctrace", "--package", "proctrace-fixtures"];
-    execute(cargo().args(["build", "--release"]).args(packages))?;
-    let release = target_dir()?.join("release");
+    let release = built(&["proctrace", "proctrace-fixtures"])?;
     let scratch = target_dir()?.join("bench");
     std::fs::create_dir_all(&scratch)?;
-    let timed = output(Command::new(release.join("fixture-path")).arg("timed"))?;
     // So that orphans of a tracer are reaped by us, and their CPU time is accounted to us.
     nix::sys::prctl::set_child_subreaper(true)?;
     Ok(Site {
         directory: scratch.join("run"),
         scratch,
-        timed: String::from_utf8(timed)?.trim_end().into(),
+        timed: fixture(&release, "timed")?,
         release,
         root_pid: 0,
         others: HashSet::new(),

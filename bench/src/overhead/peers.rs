@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-
-use crate::run::{cargo, exists, run as execute, target_dir};
-use crate::setup;
+use xtask::run::{cargo, exists, run as execute, target_dir};
+use xtask::setup;
 
 /// The first of these programs that exists, on PATH or in our own directory.
 pub(super) fn first_of(names: &[&str]) -> Option<PathBuf> {

@@ -7,15 +7,12 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
 use proctrace_analysis::{Candidate, FarmPlan, Kept};
 use proctrace_findings::{DanglingLink, Farm, FarmCandidate, FarmConflict, FarmLink, KeptEntry};
-use proctrace_outputs::{Access, Directory, OutputError, is_part};
+use proctrace_outputs::{Access, Directory, OutputError, Outputs, is_part};
 use proctrace_report::shell;
 use proctrace_wire::escape::{to_bytes, to_text};
-
-use crate::exit_code::Misuse;
-use crate::invoker;
+use thiserror::Error;
 
 /// The list of the links in a directory, which shows that it is one of ours.
 const MARKER: &str = ".proctrace-farm";
@@ -32,27 +29,77 @@ const NEW: &str = ".proctrace-farm.new";
 /// The file for shells.
 const ENVIRONMENT: &str = "env.sh";
 
+/// Errors of making a directory of links.
+#[derive(Debug, Error)]
+pub enum FarmError {
+    /// The path of the directory would be split, or changed, in LD_LIBRARY_PATH.
+    #[error(
+        "{directory} cannot be an entry of LD_LIBRARY_PATH, because it contains {wrong:?}: choose another \
+         directory"
+    )]
+    Separator {
+        /// The directory.
+        directory: String,
+        /// What it contains.
+        wrong: char,
+    },
+    /// There is no library to link to.
+    #[error(
+        "no program of the recording finds a library by LD_LIBRARY_PATH: there is nothing to link to"
+    )]
+    Nothing,
+    /// The directory is not, or not only, one of links that were made here by this user.
+    #[error("{0}: choose another directory")]
+    Taken(String),
+    /// The recording was made with the directory.
+    #[error("the job had {0} in its LD_LIBRARY_PATH: renew it from a recording without it")]
+    Itself(String),
+    /// A step failed.
+    #[error("cannot {what}")]
+    Failed {
+        /// The step, for "cannot …".
+        what: String,
+        /// The cause.
+        source: OutputError,
+    },
+}
+
+/// Result of a step, with a name for what failed.
+trait Step<T> {
+    fn step(self, what: &str, path: &Path) -> Result<T, FarmError>;
+}
+
+impl<T, E: Into<OutputError>> Step<T> for Result<T, E> {
+    fn step(self, what: &str, path: &Path) -> Result<T, FarmError> {
+        let what = || format!("{what} {}", path.display());
+        self.map_err(|error| FarmError::Failed { what: what(), source: error.into() })
+    }
+}
+
 /// Makes or renews a directory of links.
 ///
 /// Interrupted at any point, it leaves a directory that a second attempt accepts: links are listed before
 /// they are made, and all that is replaced is replaced at once.
-pub(crate) fn make(directory: &Path, remedy: &'static str, plan: &FarmPlan) -> Result<Farm> {
-    let directory = std::path::absolute(directory)
-        .with_context(|| format!("cannot find {}", directory.display()))?;
+///
+/// # Errors
+/// If there is nothing to link to, if the directory has something else in it, or cannot be written.
+pub fn make_farm(
+    outputs: &Outputs,
+    directory: &Path,
+    remedy: &'static str,
+    plan: &FarmPlan,
+) -> Result<Farm, FarmError> {
+    let directory = std::path::absolute(directory).step("find", directory)?;
     refuse_separators(&directory)?;
     if plan.links.is_empty() && plan.gone.is_empty() {
-        bail!(
-            "no program of the recording finds a library by LD_LIBRARY_PATH: there is nothing to link to"
-        );
+        return Err(FarmError::Nothing);
     }
-    let open = invoker::outputs().create_directory(&directory, Access::Umask);
-    let open = open.with_context(|| format!("cannot create {}", directory.display()))?;
-    let uid = open.owner().with_context(|| format!("cannot read {}", directory.display()))?;
+    let open = outputs.create_directory(&directory, Access::Umask).step("create", &directory)?;
+    let uid = open.owner().step("read", &directory)?;
     if !open.outputs().trusts(uid) && rustix::process::geteuid().is_root() {
-        bail!(
-            "{} belongs to user {uid}, who could replace the links: choose another directory",
-            directory.display()
-        );
+        let directory = directory.display();
+        let whose = format!("{directory} belongs to user {uid}, who could replace the links");
+        return Err(FarmError::Taken(whose));
     }
     let place = FarmDirectory { directory, open };
     place.refuse_itself(plan)?;
@@ -118,17 +165,14 @@ pub(crate) fn make(directory: &Path, remedy: &'static str, plan: &FarmPlan) -> R
 }
 
 /// A directory whose path would be split, or changed, in LD_LIBRARY_PATH is of no use there.
-fn refuse_separators(directory: &Path) -> Result<()> {
+fn refuse_separators(directory: &Path) -> Result<(), FarmError> {
     let bytes = directory.as_os_str().as_bytes();
-    if let Some(wrong) = bytes.iter().find(|byte| b":;\n$".contains(byte)) {
-        bail!(Misuse(format!(
-            "{} cannot be an entry of LD_LIBRARY_PATH, because it contains {:?}: choose another \
-             directory",
-            to_text(bytes),
-            char::from(*wrong)
-        )));
+    match bytes.iter().find(|byte| b":;\n$".contains(byte)) {
+        Some(wrong) => {
+            Err(FarmError::Separator { directory: text(bytes), wrong: char::from(*wrong) })
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Returns whether a link may have this name: those in the list and in the directory must be the same.
@@ -216,30 +260,25 @@ impl FarmDirectory {
     /// The links that were made before.
     ///
     /// Fails if anything else is in the directory.
-    fn own(&self) -> Result<BTreeSet<Vec<u8>>> {
+    fn own(&self) -> Result<BTreeSet<Vec<u8>>, FarmError> {
         let shown = self.directory.display();
-        let listed: Option<BTreeSet<Vec<u8>>> = match self.open.read_text(MARKER, MARKER_BYTES_MAX)
-        {
-            Ok(Some(list)) => {
+        let marker = self.open.read_text(MARKER, MARKER_BYTES_MAX);
+        let listed: Option<BTreeSet<Vec<u8>>> = match marker.step("read", &self.at(MARKER))? {
+            Some(list) => {
                 let mut lines = list.lines();
                 if lines.next() != Some(MARKER_HEAD) {
-                    bail!("{shown}/{MARKER} is no list of links: choose another directory");
+                    return Err(FarmError::Taken(format!("{shown}/{MARKER} is no list of links")));
                 }
                 Some(lines.map(to_bytes).filter(|name| is_name(name)).collect())
             }
-            Ok(None) => None,
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot read {shown}/{MARKER}"));
-            }
+            None => None,
         };
         let mut own = BTreeSet::new();
         let mut left: Vec<Vec<u8>> = Vec::new();
-        for entry in
-            fs::read_dir(&self.directory).with_context(|| format!("cannot read {shown}"))?
-        {
-            let entry = entry.with_context(|| format!("cannot read {shown}"))?;
+        for entry in fs::read_dir(&self.directory).step("read", &self.directory)? {
+            let entry = entry.step("read", &self.directory)?;
             let name = entry.file_name().into_vec();
-            let kind = entry.file_type().with_context(|| format!("cannot read {shown}"))?;
+            let kind = entry.file_type().step("read", &self.directory)?;
             let of_list = listed.as_ref().is_some_and(|listed| listed.contains(&name));
             if of_list && kind.is_symlink() {
                 own.insert(name);
@@ -256,11 +295,10 @@ impl FarmDirectory {
             let helper =
                 listed.is_some() && (name == MARKER.as_bytes() || name == ENVIRONMENT.as_bytes());
             if !helper || kind.is_dir() {
-                bail!(
-                    "{shown} contains {}, which `proctrace libs --farm` has not made: choose another \
-                     directory",
-                    to_text(&name)
-                );
+                let name = to_text(&name);
+                return Err(FarmError::Taken(format!(
+                    "{shown} contains {name}, which `proctrace libs --farm` has not made"
+                )));
             }
         }
         for name in left {
@@ -288,16 +326,13 @@ impl FarmDirectory {
     }
 
     /// A recording that was made with this directory in place of others does not tell what is in those.
-    fn refuse_itself(&self, plan: &FarmPlan) -> Result<()> {
+    fn refuse_itself(&self, plan: &FarmPlan) -> Result<(), FarmError> {
         let own = self.directory.canonicalize().ok();
         let mut replaced = plan.replaced.iter().map(|entry| Path::new(OsStr::from_bytes(entry)));
-        if replaced.any(|entry| own.is_some() && entry.canonicalize().ok() == own) {
-            bail!(
-                "the job had {} in its LD_LIBRARY_PATH: renew it from a recording without it",
-                self.directory.display()
-            );
+        match replaced.any(|entry| own.is_some() && entry.canonicalize().ok() == own) {
+            true => Err(FarmError::Itself(self.directory.display().to_string())),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// The library itself, if a recording that was made with this directory found it here: a link must
@@ -312,46 +347,96 @@ impl FarmDirectory {
     }
 
     /// Makes a link, unless it is there; whether it was not.
-    fn link(&self, name: &[u8], target: &Path) -> Result<bool> {
+    fn link(&self, name: &[u8], target: &Path) -> Result<bool, FarmError> {
         let link = self.link_at(name);
         if fs::read_link(&link).is_ok_and(|known| known == target) {
             return Ok(false);
         }
-        let failed = || format!("cannot create {}", link.display());
-        self.open.symlink(target, OsStr::from_bytes(name)).with_context(failed)?;
+        self.open.symlink(target, OsStr::from_bytes(name)).step("create", &link)?;
         Ok(true)
     }
 
-    fn remove(&self, name: &[u8]) -> Result<()> {
-        let link = self.link_at(name);
-        let removed = self.open.remove(OsStr::from_bytes(name));
-        removed.with_context(|| format!("cannot remove {}", link.display()))
+    fn remove(&self, name: &[u8]) -> Result<(), FarmError> {
+        self.open.remove(OsStr::from_bytes(name)).step("remove", &self.link_at(name))
     }
 
     /// Writes the list of links.
-    fn list(&self, names: &BTreeSet<Vec<u8>>) -> Result<()> {
+    fn list(&self, names: &BTreeSet<Vec<u8>>) -> Result<(), FarmError> {
         let names = names.iter().map(|name| text(name) + "\n");
         let list = format!("{MARKER_HEAD}\n{}", names.collect::<String>());
         self.write(MARKER, list.as_bytes())
     }
 
     /// Writes a file at once, unless it is the same already.
-    fn write(&self, name: &str, content: &[u8]) -> Result<()> {
+    fn write(&self, name: &str, content: &[u8]) -> Result<(), FarmError> {
         let path = self.at(name);
         if fs::read(&path).is_ok_and(|known| known == content) {
             return Ok(());
         }
-        let failed = || format!("cannot write {}", path.display());
-        self.open.write(name, Access::Umask, content).with_context(failed)
+        self.open.write(name, Access::Umask, content).step("write", &path)
     }
 
     /// Removes what an interrupted attempt left.
-    fn clear(&self, left: &OsStr) -> Result<()> {
+    fn clear(&self, left: &OsStr) -> Result<(), FarmError> {
         match self.open.remove(left) {
             Err(OutputError::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(()),
-            removed => {
-                removed.with_context(|| format!("cannot remove {}", self.at(left).display()))
-            }
+            removed => removed.step("remove", &self.at(left)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proctrace_analysis::Link;
+
+    fn plan(names: &[&str], target: &Path) -> FarmPlan {
+        let target = target.as_os_str().as_bytes();
+        let link = |name: &&str| Link { name: name.as_bytes().to_vec(), target: target.to_vec() };
+        FarmPlan { links: names.iter().map(link).collect(), ..FarmPlan::default() }
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_farm_is_renewed_and_nothing_else_is_touched() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (library, place) = (scratch.path().join("liba.so"), scratch.path().join("farm"));
+        fs::write(&library, "").unwrap();
+        let outputs = Outputs::of_this_process();
+        let make = |names: &[&str]| make_farm(&outputs, &place, "farm", &plan(names, &library));
+        let made = make(&["liba.so.1", "libb.so.1", ".proctrace-farm", "a/b"]).unwrap();
+        assert_eq!((made.renewed, made.removed, made.links.len()), (2, 0, 2));
+        assert_eq!(made.left_out, [".proctrace-farm", "a/b"]);
+        assert_eq!(names(&place), [".proctrace-farm", "env.sh", "liba.so.1", "libb.so.1"]);
+        let again = make(&["liba.so.1"]).unwrap();
+        assert_eq!((again.renewed, again.removed), (0, 1));
+        assert_eq!(fs::read_link(place.join("liba.so.1")).unwrap(), library);
+        fs::write(place.join("notes"), "mine").unwrap();
+        let error = make(&["liba.so.1"]).unwrap_err().to_string();
+        assert!(error.contains("contains notes, which"), "{error}");
+        assert_eq!(fs::read_to_string(place.join("notes")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn what_cannot_be_a_farm_is_refused() {
+        let scratch = tempfile::tempdir().unwrap();
+        let outputs = Outputs::of_this_process();
+        let make = |name: &str, plan: &FarmPlan| {
+            make_farm(&outputs, &scratch.path().join(name), "farm", plan)
+        };
+        let some = plan(&["liba.so.1"], Path::new("/lib/liba.so"));
+        assert!(matches!(make("a:b", &some), Err(FarmError::Separator { wrong: ':', .. })));
+        assert!(matches!(make("empty", &plan(&[], Path::new(""))), Err(FarmError::Nothing)));
+        fs::create_dir(scratch.path().join("other")).unwrap();
+        fs::write(scratch.path().join("other").join(MARKER), "something else").unwrap();
+        let error = make("other", &some).unwrap_err().to_string();
+        assert!(error.contains("is no list of links: choose"), "{error}");
     }
 }
