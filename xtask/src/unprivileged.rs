@@ -116,7 +116,7 @@ const SKIPPED: &[(&str, &[&str])] = &[
     ("payloads", &["ordinary_users_see_the_same_through_a_broker"]),
     ("alone::storms", &["what_does_not_fit_is_counted_and_displaces_nothing_else"]),
     // waits, user and system time, context switches
-    ("advise", &["a_healthy_job_needs_no_advice", "the_summary_ends_with_the_best_advice"]),
+    ("advise", &["a_healthy_job_needs_no_advice"]),
     ("documents", &["the_walk_through_runs_as_it_stands"]),
     (
         "fidelity",
