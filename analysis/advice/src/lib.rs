@@ -1,7 +1,7 @@
 //! Advice: what to change in a job, and what that is predicted to gain.
 //!
 //! Each detector recognizes one kind of waste, and predicts what its removal gains (docs/advice.md has the
-//! formulas). Most take processes out of the recording: [`evidence::Evidence::without`].
+//! formulas). Most take processes out of the recording: `evidence::Evidence::without`.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

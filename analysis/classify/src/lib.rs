@@ -2,7 +2,7 @@
 //! software, or anything else; and the roles that distinguish processes of one program.
 //!
 //! Packs of rules define this (`rules/*.toml`, docs/rules.md). Execs are tested against all of them
-//! while a trace is read ([`examine`]); the rule that applies is chosen at the end ([`resolve`]).
+//! while a trace is read (`examine`); the rule that applies is chosen at the end (`resolve`).
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![expect(missing_docs, reason = "fields are named after what they hold")]

@@ -18,7 +18,7 @@ use proctrace_recording::knowledge::{BY_KIND, Knows, metric_needs};
 
 impl Analysis<'_> {
     /// Every metric of the recording under its stable name, in the order of
-    /// [`FAMILIES`](proctrace_findings::FAMILIES), the largest of each family first.
+    /// [`FAMILIES`], the largest of each family first.
     ///
     /// A family without labels is present if the recording knows what it needs: `peak_pss_bytes`
     /// needs `--memory`. One with labels has as many members as there are things to count, possibly
