@@ -1,11 +1,11 @@
 //! Caches that the changed job fills: its next run gains more than this one.
 
+use proctrace_classify::fast::Bits;
 use proctrace_findings::counted;
 
 use super::Found;
 use super::evidence::{Evidence, first_word};
 use super::rules::Cure;
-use proctrace_classify::fast::Bits;
 
 /// Programs that keep what compilers make.
 const COMPILER_CACHES: [&str; 2] = ["ccache", "sccache"];

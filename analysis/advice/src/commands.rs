@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use proctrace_classify::fast::{FastMap, FastSet};
 use proctrace_findings::{Advice, Gain, counted};
+use proctrace_recording::process::Process;
 
 use super::Found;
 use super::counter::is_of_tool;
 use super::evidence::{Evidence, Removal, most};
 use super::rules::AdviceRules;
-use proctrace_classify::fast::{FastMap, FastSet};
-use proctrace_recording::process::Process;
 
 /// Minimum commands that are worth a change.
 const COUNT_MIN: usize = 10;

@@ -1,15 +1,15 @@
 //! `overcommit`: the command waits for a CPU, because more of its tasks want to run than there are cores.
 
+use proctrace_classify::fast::Bits;
 use proctrace_findings::{Advice, Gain, count, time};
+use proctrace_overview::path::{Doing, Part};
+use proctrace_recording::bins::BinSeries;
+use proctrace_recording::process::Process;
 
 use super::Found;
 use super::counter::{coordinates, workers};
 use super::evidence::{Evidence, more};
 use super::model::Cut;
-use proctrace_classify::fast::Bits;
-use proctrace_overview::path::{Doing, Part};
-use proctrace_recording::bins::BinSeries;
-use proctrace_recording::process::Process;
 
 /// Minimum excess of tasks that want a core over the cores that there are, on average.
 const EXCESS_MIN: f64 = 0.5;

@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use proctrace_findings::{Advice, Gain, counted, time};
-
-use super::Found;
-use super::evidence::{Evidence, first_word, more};
 use proctrace_classify::fast::Bits;
+use proctrace_findings::{Advice, Gain, counted, time};
 use proctrace_recording::bins::Bins;
 use proctrace_recording::books::detached::is_detached;
 use proctrace_recording::tracks::Track;
+
+use super::Found;
+use super::evidence::{Evidence, first_word, more};
 
 /// Work of the processes of one command line after their parents had ended.
 #[derive(Default)]

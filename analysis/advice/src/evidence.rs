@@ -5,17 +5,17 @@ use std::cell::{OnceCell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use proctrace_classify::fast::{Bits, counters};
 use proctrace_findings::Gain;
+use proctrace_overview::passes::{Pass, with_readings};
+use proctrace_overview::path::{CriticalPath, Doing};
+use proctrace_recording::Recording;
+use proctrace_recording::process::{MemoryReading, Process};
 use proctrace_trace::Quantity;
 use proctrace_wire::WaitFor;
 
 use super::NOBODY;
 use super::model::{Cut, Model};
-use proctrace_classify::fast::{Bits, counters};
-use proctrace_overview::passes::{Pass, with_readings};
-use proctrace_overview::path::{CriticalPath, Doing};
-use proctrace_recording::Recording;
-use proctrace_recording::process::{MemoryReading, Process};
 
 /// Runs of the same job differ: measured times are taken to be certain to this part.
 const CERTAIN_PERCENT: u64 = 10;

@@ -1,12 +1,12 @@
 //! `failed-again`: a command that failed, and was tried again with the same arguments.
 
+use proctrace_classify::fast::FastMap;
 use proctrace_findings::{Advice, counted};
 
 use super::Found;
 use super::counter::is_of_tool;
 use super::evidence::{Evidence, called};
 use super::rules::AdviceRules;
-use proctrace_classify::fast::FastMap;
 
 /// Minimum failures of a habit.
 const FAILURES_MIN: usize = 3;

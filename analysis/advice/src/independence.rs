@@ -1,10 +1,10 @@
 //! Independence of processes that ran one after the other: whether they could have run at once.
 
+use proctrace_classify::fast::FastMap;
 use proctrace_trace::Quantity;
 
 use super::evidence::{Evidence, first_word, script};
 use super::rules::AdviceRules;
-use proctrace_classify::fast::FastMap;
 
 /// Knowledge about the independence of processes that ran one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use proctrace_classify::fast::{Bits, FastMap};
 use proctrace_findings::{Advice, Gain, bytes, counted, time};
+use proctrace_overview::path::Doing;
+use proctrace_recording::waits::of_task;
 use proctrace_trace::Quantity;
 
 use super::Found;
 use super::counter::is_of_tool;
 use super::evidence::{Evidence, first_word, less, more, most};
-use proctrace_classify::fast::{Bits, FastMap};
-use proctrace_overview::path::Doing;
-use proctrace_recording::waits::of_task;
 
 /// Minimum memory of a forker: with less, copying the page tables takes no longer than the exec.
 const RSS_MIN_BYTES: u64 = 32 << 20;

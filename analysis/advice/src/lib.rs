@@ -41,15 +41,15 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use proctrace_findings::{Advice, Advised, Gain};
+use proctrace_overview::path::{CriticalPath, Explained};
+use proctrace_overview::path_findings;
+use proctrace_recording::Recording;
 
 use self::evidence::{Evidence, Removal};
 pub use self::explain::explain;
 pub use self::observed::observed;
 pub use self::places::places;
 pub use self::rules::AdviceRules;
-use proctrace_overview::path::{CriticalPath, Explained};
-use proctrace_overview::path_findings;
-use proctrace_recording::Recording;
 
 /// Instead of the number of a parent or a forker that is not known.
 const NOBODY: u32 = u32::MAX;

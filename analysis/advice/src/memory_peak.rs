@@ -1,14 +1,14 @@
 //! `memory-peak`: a peak of memory that two processes, or groups of them, make together, though neither waits for the
 //! other.
 
+use proctrace_classify::fast::{Bits, FastMap};
 use proctrace_findings::{Advice, Gain, bytes, time};
+use proctrace_recording::process::MemoryReading;
+use proctrace_recording::waits::Waker;
 use proctrace_wire::{WaitFor, layout};
 
 use super::Found;
 use super::evidence::{Evidence, first_word, less, more};
-use proctrace_classify::fast::{Bits, FastMap};
-use proctrace_recording::process::MemoryReading;
-use proctrace_recording::waits::Waker;
 
 /// Minimum part of the peak that a process or a group has: one in this many.
 const PART_OF_PEAK: u64 = 20;

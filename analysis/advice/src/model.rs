@@ -3,13 +3,13 @@
 
 use std::cell::{Cell, RefCell};
 
-use proctrace_wire::WaitFor;
-
-use super::NOBODY;
 use proctrace_classify::fast::Bits;
 use proctrace_recording::Recording;
 use proctrace_recording::order::in_order;
 use proctrace_recording::waits::{Wait, Waker};
+use proctrace_wire::WaitFor;
+
+use super::NOBODY;
 
 /// Part that is taken out of the recording.
 #[derive(Debug, Clone, Copy)]

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proctrace_classify::fast::Bits;
 use proctrace_findings::{
     Advice, Concerned, Gain, Left, Observed, ObservedAdvice, Outturn, Taken, Verdict, count,
 };
+use proctrace_recording::Recording;
 use proctrace_trace::Quantity;
 
 use super::evidence::{Evidence, called, name};
@@ -12,8 +14,6 @@ use super::rules::AdviceRules;
 use super::same::Units;
 use super::taken_over::taken_over_ns;
 use super::{Effect, Found, advised_of, caches, find, ranked};
-use proctrace_classify::fast::Bits;
-use proctrace_recording::Recording;
 
 /// Compares both recordings as a whole, and looks for the advice of the first, which pays at least this part, in the
 /// second: what is found there by the same rules is what is left of it.

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use proctrace_findings::{Advised, ScriptLine};
+use proctrace_overview::details::calls::each_call;
+use proctrace_recording::Recording;
+use proctrace_recording::error::AnalysisError;
 use proctrace_replay::{Body, Exec};
 use proctrace_wire::escape::to_text;
 
 use super::counter::{base, is_of_tool};
 use super::evidence::SHELLS;
-use proctrace_overview::details::calls::each_call;
-use proctrace_recording::Recording;
-use proctrace_recording::error::AnalysisError;
 
 /// Characters of a line that are shown; longer ones are not changed.
 const LINE_MAX: usize = 200;

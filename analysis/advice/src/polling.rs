@@ -1,10 +1,10 @@
 //! `polling`: loops that sleep and look again until something has ended.
 
+use proctrace_classify::fast::Bits;
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
 use super::evidence::{Evidence, less, more};
-use proctrace_classify::fast::Bits;
 
 /// Minimum sleeps in a row that are a loop.
 const SLEEPS_MIN: usize = 3;

@@ -1,12 +1,12 @@
 //! `repeated-command`: the same command with the same arguments, directory and environment again and again.
 
+use proctrace_classify::fast::FastMap;
 use proctrace_findings::{Advice, counted, time};
 use proctrace_trace::Quantity;
 
 use super::Found;
 use super::evidence::{Evidence, is_interpreter, script};
 use super::rules::AdviceRules;
-use proctrace_classify::fast::FastMap;
 
 /// Minimum repeated runs that are worth a change.
 const COUNT_MIN: usize = 5;

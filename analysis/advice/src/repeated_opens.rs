@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use proctrace_classify::fast::FastMap;
+use proctrace_classify::names::{directory, errno};
 use proctrace_findings::{Advice, Gain, count, counted, time};
 use proctrace_libsearch::Sought;
+use proctrace_recording::misses::MissKind;
+use proctrace_recording::opened::FileUse;
 use proctrace_trace::Quantity;
 use proctrace_wire::Family;
 use proctrace_wire::escape::to_text;
 
 use super::Found;
 use super::evidence::{Evidence, first_word, less, more, most, with_work_beside};
-use proctrace_classify::fast::FastMap;
-use proctrace_classify::names::{directory, errno};
-use proctrace_recording::misses::MissKind;
-use proctrace_recording::opened::FileUse;
 
 /// Minimum opens of one file by one process to report.
 const OPENS_MIN: u32 = 100;

@@ -1,11 +1,11 @@
 //! Rules of advice in their TOML form: commands with replacements, and known cures.
 
+use proctrace_classify::Pattern;
+use proctrace_classify::RulesError;
 use proctrace_wire::escape::to_text;
 use serde::Deserialize;
 
 use super::evidence::{first_word, script};
-use proctrace_classify::Pattern;
-use proctrace_classify::RulesError;
 
 /// Marks forms of whole lines among programs.
 const QUERY_LINE: &str = "line:";

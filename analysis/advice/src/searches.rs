@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use proctrace_classify::fast::FastMap;
+use proctrace_classify::names::directory;
 use proctrace_findings::{Advice, Gain, count, counted, time};
 use proctrace_libsearch::Sought;
 use proctrace_trace::Quantity;
@@ -9,8 +11,6 @@ use proctrace_wire::escape::to_text;
 
 use super::Found;
 use super::evidence::{Evidence, less, more, most, with_work_beside};
-use proctrace_classify::fast::FastMap;
-use proctrace_classify::names::directory;
 
 /// Failed look-ups of one start that stay with one directory of links: its sub-directories for CPU capabilities,
 /// opened and then asked for, and /etc/ld.so.preload. glibc before 2.37; later ones make 7.

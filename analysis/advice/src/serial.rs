@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proctrace_classify::fast::Bits;
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::counter::{
@@ -12,7 +13,6 @@ use super::evidence::{Evidence, first_word, is_whole, name, script};
 use super::independence::{Independence, independence};
 use super::rules::AdviceRules;
 use super::{Found, PART_CERTAIN};
-use proctrace_classify::fast::Bits;
 
 /// Minimum children that are worth starting at once.
 const CHILDREN_MIN: usize = 3;

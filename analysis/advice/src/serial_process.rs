@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Advice, Gain, count, counted, time};
+use proctrace_overview::path::{Doing, Part};
 use proctrace_trace::Quantity;
 use proctrace_wire::WaitFor;
 
@@ -10,7 +11,6 @@ use super::contention::coordinated;
 use super::engines::{asks_for_threads, with_threads_otherwise};
 use super::evidence::{Evidence, more};
 use super::{Found, PART_CERTAIN};
-use proctrace_overview::path::{Doing, Part};
 
 /// Together, the stretches of a command line are at least this part of the wall time: one in this many.
 const PART_OF_WALL: u64 = 10;

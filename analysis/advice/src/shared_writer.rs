@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use proctrace_classify::fast::FastMap;
 use proctrace_findings::{Advice, Gain, counted, time};
+use proctrace_overview::path::{Doing, Part};
+use proctrace_recording::waits::{Wait, Waker, of_task};
 use proctrace_wire::WaitFor;
 
 use super::Found;
 use super::evidence::{Evidence, more};
-use proctrace_classify::fast::FastMap;
-use proctrace_overview::path::{Doing, Part};
-use proctrace_recording::waits::{Wait, Waker, of_task};
 
 /// Tasks that wait for it in the course of the job.
 const TASKS_MIN: usize = 3;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::evidence::{Evidence, name};
 use proctrace_classify::fast::Bits;
+
+use super::evidence::{Evidence, name};
 
 /// Percentage of the wall time below which a time is noise.
 const NOTICEABLE_PERCENT: u64 = 1;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use proctrace_classify::fast::FastMap;
 use proctrace_findings::{Advice, Class, Gain, counted, time};
 
 use super::Found;
 use super::counter::{is_generated, is_of_tool};
 use super::evidence::{Evidence, first_word, less, more, name};
 use super::model::Cut;
-use proctrace_classify::fast::FastMap;
 
 /// Minimum part of its life for which a process with several threads that computes has a core: one in this many.
 const PART_OF_LIFE: u64 = 4;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use proctrace_classify::fast::{Bits, FastMap};
 use proctrace_findings::{Advice, Gain, counted};
 
 use super::Found;
 use super::counter::is_of_system;
 use super::evidence::{Evidence, Removal, called, first_word, less, more, script};
-use proctrace_classify::fast::{Bits, FastMap};
 
 /// Helpers of each program on average.
 const HELPERS_MIN: usize = 3;

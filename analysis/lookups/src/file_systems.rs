@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use proctrace_findings::LookupPlace;
 use proctrace_libsearch::Files;
+use proctrace_recording::costs::Durations;
 use proctrace_wire::escape::to_text;
 
 use crate::mounts::{Mounts, Root};
 use crate::views::Views;
-use proctrace_recording::costs::Durations;
 
 /// A root other than the recorder's, and a call.
 type Searcher = (Option<Arc<Root>>, &'static str);

@@ -46,6 +46,11 @@ pub use crate::needed::Rewrite;
 pub use crate::remedies::Fixes;
 pub use crate::trial::{Applied, best_of, misses};
 
+use proctrace_recording::Recording;
+use proctrace_recording::costs::Durations;
+use proctrace_recording::error::AnalysisError;
+use proctrace_recording::misses::found_no_link;
+
 use crate::by_path::Surroundings;
 use crate::causes::Causes;
 use crate::file_systems::FileSystems;
@@ -56,10 +61,6 @@ use crate::remedies::Evidence;
 use crate::starts::{Start, Starts};
 pub use crate::views::{MakeView, SeenMount};
 use crate::views::{SomeFiles, Views};
-use proctrace_recording::Recording;
-use proctrace_recording::costs::Durations;
-use proctrace_recording::error::AnalysisError;
-use proctrace_recording::misses::found_no_link;
 
 /// The machine on which the job ran, as it is now.
 #[derive(Clone, Copy)]

@@ -3,17 +3,17 @@
 
 use std::ops::RangeInclusive;
 
+use proctrace_classify::fast::FastMap;
+use proctrace_classify::names::{base, errno};
 use proctrace_findings::{EndStep, FatalSignal, LastFailed};
+use proctrace_recording::Recording;
+use proctrace_recording::process::Process;
+use proctrace_recording::waits::{SentSignal, Waker};
 use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::{Family, Outcome, signal_name};
 
 use crate::kernels::own_doing;
-use proctrace_classify::fast::FastMap;
-use proctrace_classify::names::{base, errno};
-use proctrace_recording::Recording;
-use proctrace_recording::process::Process;
-use proctrace_recording::waits::{SentSignal, Waker};
 
 /// Signals whose default action is a core dump: the program made an error, or aborted (signal(7)).
 /// SIGQUIT is not included, as it comes from a terminal.

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Ends, ProgramEnd};
+use proctrace_recording::Recording;
+use proctrace_recording::process::Process;
 use proctrace_wire::{Outcome, dumped_core};
 
 use crate::blame::{FAULTS, cause, fatal_signals};
-use proctrace_recording::Recording;
-use proctrace_recording::process::Process;
 
 const SIGKILL: i32 = 9;
 

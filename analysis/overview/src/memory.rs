@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use proctrace_findings::{Memory, ProcessMemory};
+use proctrace_recording::Recording;
+use proctrace_recording::process::Process;
 use proctrace_trace::Quantity;
 use proctrace_wire::layout;
 
 use crate::passes::{is_divided, passes};
-use proctrace_recording::Recording;
-use proctrace_recording::process::Process;
 
 pub fn memory(recording: &Recording) -> Option<Memory> {
     let knows = &recording.knows;

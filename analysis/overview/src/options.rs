@@ -1,11 +1,11 @@
 //! Inputs and results of the sections of a report.
 
 use proctrace_findings::{Chart, Table};
+use proctrace_recording::Recording;
+use proctrace_recording::knowledge::{Knows, chart_needs, column_needs, table_needs, unit_needs};
 use proctrace_trace::Quantity;
 
 use crate::events::EventLog;
-use proctrace_recording::Recording;
-use proctrace_recording::knowledge::{Knows, chart_needs, column_needs, table_needs, unit_needs};
 
 /// The user's options for a report, besides the recording.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use proctrace_findings::{CriticalPath, PathPhase, PathProgram, PathWait};
+use proctrace_recording::Recording;
 use proctrace_trace::Quantity;
 use proctrace_wire::WaitFor;
 
@@ -11,7 +12,6 @@ use crate::path::phases::{Phase, Spent};
 use crate::path::steps::Step;
 use crate::path::words::object;
 use crate::path::{Doing, Explained};
-use proctrace_recording::Recording;
 
 pub fn findings(recording: &Recording, path: &Explained) -> CriticalPath {
     let all = path.steps.iter().fold(Spent::default(), |mut all, step| {

@@ -1,12 +1,12 @@
 //! Sums over the times between the marks of the payload.
 
 use proctrace_findings::{MarkedPhase, PhaseMark};
+use proctrace_recording::Recording;
+use proctrace_recording::marks::Mark;
 use proctrace_trace::Quantity;
 use proctrace_trace::Quantity::{Argv, Cpu, Execs, Forks, Memory, Samples, Split};
 
 use crate::passes::passes;
-use proctrace_recording::Recording;
-use proctrace_recording::marks::Mark;
 
 /// Quantities needed to know the marks.
 pub const MARKS: &[Quantity] = &[Execs, Argv];

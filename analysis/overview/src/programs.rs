@@ -1,11 +1,11 @@
 //! Programs and spawners, in the form of the findings.
 
 use proctrace_findings::{Category, Spawner};
+use proctrace_recording::Recording;
 use proctrace_trace::Quantity;
 use proctrace_trace::Quantity::{Cpu, Execs, Forks, PeakRss, Times};
 
 use crate::sums::{ProgramSum, Sums};
-use proctrace_recording::Recording;
 
 /// Quantities needed to know which program each process ran.
 const WHO: [Quantity; 2] = [Forks, Execs];

@@ -3,12 +3,13 @@
 
 use std::cmp::Reverse;
 
-use crate::lives::{Group, Groups, Medians};
 use proctrace_classify::Program;
 use proctrace_classify::fast::FastMap;
 use proctrace_classify::labels::class_name;
 use proctrace_recording::Recording;
 use proctrace_recording::split::Divided;
+
+use crate::lives::{Group, Groups, Medians};
 
 /// A text that programs are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! The last failed look-up of each process: a hint why it failed.
 
-use crate::misses::OTHERS;
 use proctrace_classify::fast::FastMap;
 use proctrace_classify::names::base;
+
+use crate::misses::OTHERS;
 
 /// A failed look-up of a process, after which it has made no other that tells something.
 #[derive(Debug, Clone, Copy)]

@@ -39,6 +39,8 @@ extern crate self as proctrace_recording;
 
 use std::ops::Range;
 
+use proctrace_classify::fast::{Bits, FastMap};
+use proctrace_classify::{Classification, Program};
 use proctrace_replay::{CpuTime, scale};
 use proctrace_trace::{Damage, Header, Knowledge, Quantity, Trailer};
 
@@ -58,8 +60,6 @@ use crate::tracks::Track;
 use crate::usage::Usage;
 use crate::waits::{SentSignal, Wait};
 use crate::watch::Watch;
-use proctrace_classify::fast::{Bits, FastMap};
-use proctrace_classify::{Classification, Program};
 
 /// The contents of one trace, read once.
 #[derive(Debug)]

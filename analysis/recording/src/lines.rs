@@ -6,9 +6,10 @@
 
 use std::collections::BTreeSet;
 
+use proctrace_classify::names::Names;
+
 use crate::Recording;
 use crate::process::Process;
-use proctrace_classify::names::Names;
 
 /// Program runs whose command lines are kept: the names of a job's parts are among the first. It bounds the memory
 /// to 11 MB, twice that while they are gathered, if all are long and different.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use proctrace_classify::fast::FastMap;
 use proctrace_replay::CpuTime;
 
 use crate::Recording;
-use proctrace_classify::fast::FastMap;
 
 /// The origin of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 
-use crate::process::{Process, ProgramRun, Task};
 use proctrace_classify::fast::{Bits, FastMap};
+
+use crate::process::{Process, ProgramRun, Task};
 
 /// A time per process that is the same for nearly all; only exceptions take memory.
 #[derive(Debug, Default)]

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
+use proctrace_classify::fast::FastMap;
 use proctrace_libsearch::Sought;
 use proctrace_wire::layout::MissFixed;
 use proctrace_wire::{Call, Family};
 
 use crate::costs::Durations;
 use crate::order::in_order;
-use proctrace_classify::fast::FastMap;
 
 /// True if a look-up found its file, which is no symbolic link: realpath(3) asks for each part of a path, and is told
 /// so by an error (EINVAL of readlink(2)).

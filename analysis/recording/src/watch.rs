@@ -29,12 +29,12 @@
 
 use std::cmp::Ordering;
 
+use proctrace_classify::fast::{Bits, FastMap};
 use proctrace_replay::CpuTime;
 
 use crate::bins::Bins;
 use crate::membership::Membership;
 use crate::process::Process;
-use proctrace_classify::fast::{Bits, FastMap};
 
 /// Sampling periods of the ps-like samplers: prmon's default interval, and one second.
 pub const PERIODS_NS: [u64; 2] = [30_000_000_000, 1_000_000_000];

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use proctrace_classify::labels::class_name;
 use proctrace_findings::{
     Category, Class, DirectoryMisses, FAMILIES, Health, MarkedPhase, Metric, Metrics, Summary,
     Unknown,
 };
-use proctrace_trace::Quantity;
-use proctrace_wire::Kind;
-
-use crate::analysis::Analysis;
-use proctrace_classify::labels::class_name;
 use proctrace_overview::summary;
 use proctrace_overview::sums::{Edge, Label, Sum};
 use proctrace_recording::Recording;
 use proctrace_recording::knowledge::{BY_KIND, Knows, metric_needs};
+use proctrace_trace::Quantity;
+use proctrace_wire::Kind;
+
+use crate::analysis::Analysis;
 
 impl Analysis<'_> {
     /// Every metric of the recording under its stable name, in the order of

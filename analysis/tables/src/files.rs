@@ -5,6 +5,7 @@ use std::path::Path;
 
 use polars::prelude::DataFrame;
 use proctrace_findings::Rows;
+use proctrace_recording::Recording;
 
 use crate::answer::rows_of;
 use crate::arrow::TableFile;
@@ -13,7 +14,6 @@ use crate::error::TableError;
 use crate::frame::{Wanted, named};
 use crate::schema::TableSchema;
 use crate::stream;
-use proctrace_recording::Recording;
 
 /// Rows of a table, whose first column, `recording`, contains the name of the recording.
 #[derive(Debug, Clone)]

@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use polars::prelude::*;
 use proctrace_findings::Figure;
+use proctrace_recording::Recording;
 use proctrace_trace::Quantity;
 
 use crate::error::TableError;
 use crate::schema::{ColumnKind, TableSchema};
-use proctrace_recording::Recording;
 
 /// The requested columns of tables.
 #[derive(Debug, Clone, Default)]

@@ -36,10 +36,11 @@ pub use other::TablesQuery;
 pub use query::{Query, QueryError};
 pub use schema::{ColumnKind, ColumnSchema, TableSchema};
 
+use proctrace_recording::Recording;
+
 use crate::events::{Scan, Sink};
 use crate::frame::Wanted;
 use crate::rows::Names;
-use proctrace_recording::Recording;
 
 /// Rows per batch, and so per row group: large enough for compression and skipping, small enough to
 /// hold dozens of columns in memory.

@@ -1,13 +1,13 @@
 //! The table of marks.
 
 use polars::prelude::*;
+use proctrace_recording::Recording;
+use proctrace_recording::marks::{Mark, MarkedBy};
 
 use crate::error::TableError;
 use crate::frame::{Frame, Wanted, Words};
 use crate::rows::{number, since};
 use crate::schema::TableSchema;
-use proctrace_recording::Recording;
-use proctrace_recording::marks::{Mark, MarkedBy};
 
 /// Names of [`MarkedBy`], by number.
 const SETTERS: [MarkedBy; 2] = [MarkedBy::Command, MarkedBy::Lookup];

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use polars::prelude::{Column, DataFrame, DataType, Expr, IntoLazy, PolarsError, col};
 use polars::sql::SQLContext;
+use proctrace_overview::nearest::nearest;
+use proctrace_recording::Recording;
 use proctrace_trace::{BlockInfo, Reader};
 use proctrace_wire::Stream;
 
@@ -18,8 +20,6 @@ use crate::schema::TableSchema;
 use crate::size::{check, on_large_stack};
 use crate::stream;
 use crate::words::{Mentioned, with_plain_numbers};
-use proctrace_overview::nearest::nearest;
-use proctrace_recording::Recording;
 
 /// Errors of a query.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,15 @@
 use std::ops::Range;
 
 use polars::prelude::*;
+use proctrace_classify::labels::class_name;
 use proctrace_findings::{Class, Figure};
+use proctrace_overview::figures::{OfProcesses, of_threads};
+use proctrace_recording::Recording;
+use proctrace_recording::bins::BinSeries;
+use proctrace_recording::books::detached::is_detached;
+use proctrace_recording::books::waits::Accounting;
+use proctrace_recording::process::{Process, Task};
+use proctrace_recording::usage::Usage;
 use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::LOSS_ANY_CPU;
@@ -13,14 +21,6 @@ use proctrace_wire::{Kind, LossReason, Outcome, dumped_core};
 use crate::error::TableError;
 use crate::frame::{Frame, Wanted, Words};
 use crate::schema::TableSchema;
-use proctrace_classify::labels::class_name;
-use proctrace_overview::figures::{OfProcesses, of_threads};
-use proctrace_recording::Recording;
-use proctrace_recording::bins::BinSeries;
-use proctrace_recording::books::detached::is_detached;
-use proctrace_recording::books::waits::Accounting;
-use proctrace_recording::process::{Process, Task};
-use proctrace_recording::usage::Usage;
 
 /// Quantities needed to know which program each process ran: its own exec, or its forker's program.
 const WHO: [Quantity; 2] = [Quantity::Forks, Quantity::Execs];

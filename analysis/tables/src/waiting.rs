@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use polars::prelude::*;
+use proctrace_recording::Recording;
+use proctrace_recording::waits::{SentSignal, Wait, Waker};
 use proctrace_wire::{WaitFor, signal_name};
 
 use crate::error::TableError;
 use crate::frame::{Frame, Wanted, Words};
 use crate::rows::since;
 use crate::schema::TableSchema;
-use proctrace_recording::Recording;
-use proctrace_recording::waits::{SentSignal, Wait, Waker};
 
 /// Names of [`Waker`], by [`kind_of`].
 const WAKERS: [&str; 5] = ["task", "outside", "interrupt", "none", "unknown"];

@@ -1,10 +1,10 @@
 //! Scenes of one process in the way of others: serial parts, writers, processes left behind, large forks, searches.
 
 use proctrace_findings::Advice;
+use proctrace_scenes::{MB, MS, S, Scene, daemon};
 
 use super::{Job, WAIT4, kinds, ms, of};
 use crate::{AdviceRules, advise};
-use proctrace_scenes::{MB, MS, S, Scene, daemon};
 
 /// futex(2) of x86-64.
 const FUTEX: i16 = 202;

@@ -1,11 +1,11 @@
 //! Scenes of peaks of memory, and of files that are opened or looked for again.
 
 use proctrace_findings::{Advice, Gain};
+use proctrace_scenes::{MB, MS, S};
 use proctrace_wire::layout;
 
 use super::{Job, kinds, ms, of};
 use crate::{AdviceRules, advise};
-use proctrace_scenes::{MB, MS, S};
 
 /// futex(2) of x86-64.
 const FUTEX: i16 = 202;

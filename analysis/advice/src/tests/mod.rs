@@ -6,12 +6,12 @@ mod memory_and_files;
 mod others;
 
 use proctrace_findings::{Advice, Gain};
-
-use super::model::{Cut, Model};
-use super::{AdviceRules, advise};
 use proctrace_overview::path::CriticalPath;
 use proctrace_recording::Recording;
 use proctrace_scenes::{MS, Scene};
+
+use super::model::{Cut, Model};
+use super::{AdviceRules, advise};
 
 /// System calls of x86-64.
 const NANOSLEEP: i16 = 35;

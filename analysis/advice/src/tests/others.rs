@@ -1,10 +1,10 @@
 //! Scenes of the other kinds: children at once or in a row, waits for CPUs, failures, wrappers, loading, cures.
 
 use proctrace_findings::{Advice, Taken};
+use proctrace_scenes::MS;
 
 use super::super::{AdviceRules, Found, advise, agreed, observed};
 use super::{Job, WAIT4, kinds, ms, of};
-use proctrace_scenes::MS;
 
 #[test]
 fn children_one_after_the_other_could_run_at_once() {

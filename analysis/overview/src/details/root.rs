@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use proctrace_classify::names::base;
+use proctrace_recording::Recording;
+use proctrace_recording::error::AnalysisError;
 use proctrace_replay::Exec;
 use proctrace_wire::Outcome;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::{EXEC_BEFORE, EXEC_WITHHELD};
 
 use crate::details::calls::each_exec;
-use proctrace_classify::names::base;
-use proctrace_recording::Recording;
-use proctrace_recording::error::AnalysisError;
 
 /// The command of a job, and its outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

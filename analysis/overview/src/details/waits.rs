@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use proctrace_findings::{PathShare, PathStretch, WaitGroup};
+use proctrace_recording::Recording;
+use proctrace_recording::process::Process;
+use proctrace_recording::waits::{Wait, Waker, of_task};
 use proctrace_trace::Quantity;
 
 use super::{relative, since};
 use crate::details::waited::{Waited, waker};
 use crate::path::{CriticalPath, Doing, words};
-use proctrace_recording::Recording;
-use proctrace_recording::process::Process;
-use proctrace_recording::waits::{Wait, Waker, of_task};
 
 /// The times off the CPU of a process by reason, the longest first; `None` if they are not known.
 pub fn waits(recording: &Recording, process: &Process) -> Option<Vec<WaitGroup>> {

@@ -8,11 +8,11 @@ pub mod words;
 
 use std::cmp::Reverse;
 
+use proctrace_recording::Recording;
 use proctrace_trace::Quantity;
 
 use self::phases::Phase;
 use self::steps::Step;
-use proctrace_recording::Recording;
 
 /// Quantities of the path: without births, a task has no forker to go on with; without waits, no
 /// waker.

@@ -1,11 +1,12 @@
 //! The path by phase: the child of the command for which, or for whose descendants, the time went.
 
-use super::Doing;
-use super::steps::Step;
 use proctrace_classify::fast::{Bits, counters};
 use proctrace_recording::Recording;
 use proctrace_recording::bins::{BinSeries, Bins};
 use proctrace_recording::process::Process;
+
+use super::Doing;
+use super::steps::Step;
 
 /// A child of the command with its descendants, the command itself, or a wrapper of it.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::{CriticalPath, Doing};
 use proctrace_classify::fast::FastMap;
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
+
+use super::{CriticalPath, Doing};
 
 /// Activity of a process on the path while it ran one program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Paths that are known by construction, and properties of all paths.
 
+use proctrace_recording::Recording;
+use proctrace_recording::waits::{Wait, Waker};
+use proctrace_scenes::{MS, Scene};
 use proctrace_wire::WaitFor;
 use proctrace_wire::layout;
 use proptest::prelude::*;
 
 use super::{CriticalPath, Doing, Part};
-use proctrace_recording::Recording;
-use proctrace_recording::waits::{Wait, Waker};
-use proctrace_scenes::{MS, Scene};
 
 /// System calls of x86-64.
 const READ: i16 = 0;

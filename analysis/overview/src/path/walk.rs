@@ -1,11 +1,11 @@
 //! The walk backwards in time: from a task to whoever it waited for, and from its birth to its forker.
 
-use proctrace_wire::WaitFor;
-
-use super::{Doing, Part, number};
 use proctrace_classify::fast::FastMap;
 use proctrace_recording::Recording;
 use proctrace_recording::waits::{Wait, Waker, of_task};
+use proctrace_wire::WaitFor;
+
+use super::{Doing, Part, number};
 
 /// The parts from `begin_ns` to `end_ns`, in order of time, of the chain that ends with a task.
 pub(super) fn back(recording: &Recording, last: u32, begin_ns: u64, end_ns: u64) -> Vec<Part> {

@@ -1,11 +1,11 @@
 //! Waits of processes for others: what `time` sees of a tree's CPU time, and what it cannot see.
 
+use proctrace_classify::fast::{FastMap, counters};
 use proctrace_trace::Ended;
 
 use crate::Recording;
 use crate::books::detached::is_detached;
 use crate::process::Process;
-use proctrace_classify::fast::{FastMap, counters};
 
 /// The CPU accounting of a recording.
 #[derive(Debug, Default, Clone, PartialEq)]

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
+use proctrace_classify::fast::FastMap;
 use proctrace_replay::records;
 use proctrace_trace::Reader;
 use proctrace_wire::{Record, Stream};
@@ -10,7 +11,6 @@ use proctrace_wire::{Record, Stream};
 use super::Loader;
 use crate::books::detached::is_detached;
 use crate::process::Process;
-use proctrace_classify::fast::FastMap;
 
 /// Maximum number of command lines that are kept: beyond it, which one it was does not matter.
 const LINES_MAX: usize = 1000;

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::BufReader;
 
+use proctrace_classify::names::{Names, comm};
+use proctrace_classify::{Classification, Examiner, Program, Runs};
 use proctrace_lineage::{Birth, Register, Serials};
 use proctrace_replay::records;
 use proctrace_trace::Reader;
@@ -18,8 +20,6 @@ use crate::last::LastExec;
 use crate::marks::MarkedBy;
 use crate::process::{Before, Process, ProgramRun, Task};
 use crate::usage::Usage;
-use proctrace_classify::names::{Names, comm};
-use proctrace_classify::{Classification, Examiner, Program, Runs};
 
 /// sched.h of the kernel: the child shares the memory of its forker.
 const CLONE_VM: u64 = 0x100;

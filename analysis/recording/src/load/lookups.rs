@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::BufReader;
 
+use proctrace_classify::fast::FastIndexSet;
+use proctrace_classify::names::directory;
 use proctrace_libsearch::{Sought, is_library};
 use proctrace_lineage::Serials;
 use proctrace_replay::timed_lookups;
@@ -20,8 +22,6 @@ use crate::marks::{MarkedBy, Marks};
 use crate::misses::{
     LookupTimes, MissCounter, MissKind, MissedPaths, Misses, PathCounter, found_no_link,
 };
-use proctrace_classify::fast::FastIndexSet;
-use proctrace_classify::names::directory;
 
 /// Position of opens in `Family::ALL`.
 const OPEN: u8 = 0;

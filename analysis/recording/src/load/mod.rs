@@ -17,6 +17,9 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
+use proctrace_classify::fast::FastMap;
+use proctrace_classify::names::Names;
+use proctrace_classify::{Classification, Examiner, Programs, Rules};
 use proctrace_findings::counted;
 use proctrace_lineage::Serials;
 use proctrace_trace::{Damage, Header, Meter, Quantity, Reader};
@@ -28,9 +31,6 @@ use crate::knowledge::Knows;
 use crate::load::template::Templates;
 use crate::split::{Balance, ENOUGH_TICKS, Pools, Stretches};
 use crate::tracks::Tracks;
-use proctrace_classify::fast::FastMap;
-use proctrace_classify::names::Names;
-use proctrace_classify::{Classification, Examiner, Programs, Rules};
 
 impl Recording {
     /// Reads the trace at `path`.

@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::BufReader;
 
+use proctrace_classify::fast::FastMap;
 use proctrace_replay::opens;
 use proctrace_trace::Reader;
 use proctrace_wire::layout::MISS_PATH_FAULT;
 
 use super::Loader;
 use crate::opened::{FileUse, Modes, OpenedFiles};
-use proctrace_classify::fast::FastMap;
 
 /// Files that are told apart; opens of others are only counted.
 const FILES_MAX: usize = 1 << 20;

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::BufReader;
 
+use proctrace_classify::fast::FastMap;
+use proctrace_classify::names::directory;
 use proctrace_replay::{CpuTime, lookups, records};
 use proctrace_trace::Reader;
 use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed};
@@ -13,8 +15,6 @@ use crate::marks::Phases;
 use crate::misses::found_no_link;
 use crate::process::Task;
 use crate::split::{Balance, ENOUGH_TICKS, Ticks};
-use proctrace_classify::fast::FastMap;
-use proctrace_classify::names::directory;
 
 /// A task's counters at its last reading.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,12 +1,12 @@
 //! From tasks to processes: when each ended, which process could wait for it, what it used.
 
+use proctrace_classify::fast::FastSet;
 use proctrace_replay::CpuTime;
 
 use super::Loader;
 use crate::counts::Totals;
 use crate::process::Process;
 use crate::split::divide;
-use proctrace_classify::fast::FastSet;
 
 impl Loader<'_> {
     /// Finds the process that could wait for each process, by the pid that its parent had at its

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
+use proctrace_classify::fast::Bits;
 use proctrace_lineage::Register;
 use proctrace_replay::{CpuTime, records};
 use proctrace_trace::Reader;
@@ -18,7 +19,6 @@ use crate::split::{Growth, Pools, Split, Stretches, Ticks, divide};
 use crate::tracks::Tracks;
 use crate::usage::Usage;
 use crate::watch::Watch;
-use proctrace_classify::fast::Bits;
 
 impl Loader<'_> {
     /// Determines which processes samplers of the command's tree could see, and until when.

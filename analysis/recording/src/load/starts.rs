@@ -5,10 +5,10 @@
 //! looked up without success, or when no look-up fails for a while. The last of them is a lower
 //! bound of the time at which loading was complete.
 
+use proctrace_classify::fast::FastIndexSet;
 use proctrace_libsearch::Sought;
 
 use crate::process::ProgramRun;
-use proctrace_classify::fast::FastIndexSet;
 
 /// Maximum time between two failures of one start: the same loader also loads plugins.
 const PAUSE_MAX_NS: u64 = 5_000_000_000;

@@ -2,11 +2,11 @@
 
 use std::hash::BuildHasher;
 
+use proctrace_classify::names::Names;
+use proctrace_classify::random::random_part;
 use proctrace_wire::escape::to_text;
 
 use crate::lines::{Gathered, Lines};
-use proctrace_classify::names::Names;
-use proctrace_classify::random::random_part;
 
 /// Numbers of templates, with a cache of the last few command lines by their bytes: most are run
 /// again soon, and deriving a template is the most expensive part of handling an exec.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
+use proctrace_classify::names::comm;
 use proctrace_lineage::Register;
 use proctrace_replay::records;
 use proctrace_trace::Reader;
@@ -11,7 +12,6 @@ use proctrace_wire::{Architecture, Record, Stream, WaitFor, Woken};
 
 use super::Loader;
 use crate::waits::{SentSignal, Wait, Waker};
-use proctrace_classify::names::comm;
 
 impl Loader<'_> {
     /// Reads all times off the CPU.

@@ -3,11 +3,12 @@
 pub(crate) mod cpu;
 pub(crate) mod tree_cpu;
 
-use crate::samplers::cpu::Cpu;
-use crate::samplers::tree_cpu::{Passed, TreeCpu};
 use proctrace_recording::Recording;
 use proctrace_recording::books::waits::Accounting;
 use proctrace_recording::watch::{PHASES, Sampler};
+
+use crate::samplers::cpu::Cpu;
+use crate::samplers::tree_cpu::{Passed, TreeCpu};
 
 /// Unit of /proc/PID/stat: proc_pid_stat(5); sysconf(_SC_CLK_TCK) is 100 everywhere.
 const TICK_NS: f64 = 10_000_000.0;

@@ -1,9 +1,10 @@
 //! The cumulative CPU time of a tree, and the part of it that a sampler of that tree can see.
 
-use crate::samplers::cpu::Cpu;
 use proctrace_recording::Recording;
 use proctrace_recording::bins::BinSeries;
 use proctrace_recording::books::waits::Accounting;
+
+use crate::samplers::cpu::Cpu;
 
 /// The cumulative CPU time of the tree.
 pub(crate) struct TreeCpu {

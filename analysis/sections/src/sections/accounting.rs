@@ -6,11 +6,6 @@ use proctrace_findings::{
     Axis, Bars, Chart, ChartBody, Series, Table, Unit, count as figure, counted,
 };
 
-use proctrace_replay::CpuTime;
-use proctrace_trace::{Knowledge, Quantity};
-
-use crate::samplers::cpu::Cpu;
-use crate::samplers::{Missed, Said, prmon_like, prmon_pause_ns, ps_like};
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::processes::{cpu_columns, labels};
 use proctrace_recording::Recording;
@@ -18,6 +13,11 @@ use proctrace_recording::books::waits::Accounting;
 use proctrace_recording::process::Process;
 use proctrace_recording::split::Divided;
 use proctrace_recording::watch::PERIODS_NS;
+use proctrace_replay::CpuTime;
+use proctrace_trace::{Knowledge, Quantity};
+
+use crate::samplers::cpu::Cpu;
+use crate::samplers::{Missed, Said, prmon_like, prmon_pause_ns, ps_like};
 
 /// Values of prmon's `--interval`: its default, and the smallest in use.
 const PRMON_INTERVALS_S: [u64; 3] = [30, 1, 0];

@@ -1,11 +1,11 @@
 //! The process tree as stacks: which chains of programs cost most.
 
 use proctrace_findings::{Chart, ChartBody, Flame, Table, Unit, count, counted};
-
-use crate::shares::share_percent;
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::stacks::{Node, Tree};
 use proctrace_recording::Recording;
+
+use crate::shares::share_percent;
 
 /// Maximum stacks per chart; the remaining ones are merged.
 const STACKS_MAX: usize = 1000;

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proctrace_findings::{Chart, ChartBody, Correlations, HeatMap, Table, Unit, count, counted};
-
-use crate::analysis::Analysis;
 use proctrace_overview::options::Content;
 use proctrace_recording::Recording;
 use proctrace_recording::bins::{BinSeries, Bins};
 use proctrace_recording::knowledge::series_needs;
 use proctrace_stats::{LAGS, autocorrelation, best_lag, effective_n, interval, pearson, ranks};
+
+use crate::analysis::Analysis;
 
 /// Bins of one second, as in the published results, if the recording has enough of them.
 const SECOND_NS: u64 = 1_000_000_000;

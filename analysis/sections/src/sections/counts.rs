@@ -1,16 +1,16 @@
 //! Numbers of processes and threads by kind, as counted in figure 2 of ALICE's multicore paper.
 
+use proctrace_classify::labels::{class_name, told_apart};
 use proctrace_findings::{
     Axis, Bars, Category, Chart, ChartBody, Class, Series, Table, Unit, Values, counted,
 };
-
-use crate::analysis::Analysis;
-use crate::shares::rate::Rate;
-use proctrace_classify::labels::{class_name, told_apart};
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::programs::NO_ONE;
 use proctrace_overview::sums::{Label, Sum, Sums};
 use proctrace_recording::split::columns;
+
+use crate::analysis::Analysis;
+use crate::shares::rate::Rate;
 
 /// Maximum bars per class in the chart.
 const BARS_MAX: usize = 16;

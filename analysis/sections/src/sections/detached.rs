@@ -1,11 +1,11 @@
 //! Processes that outlived their parent: no process that the command waits for waits for them.
 
 use proctrace_findings::{Table, Unit, Values, counted};
-
-use crate::analysis::Analysis;
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::processes::{cpu_columns, labels};
 use proctrace_recording::books::detached::phase;
+
+use crate::analysis::Analysis;
 
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Content {
     let recording = analysis.recording;

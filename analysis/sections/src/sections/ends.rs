@@ -1,9 +1,9 @@
 //! Ends of processes: those that failed, and those that a signal killed.
 
 use proctrace_findings::{EndStep, Ends, Table, Unit, Values, counted};
+use proctrace_overview::options::{Content, Options};
 
 use crate::analysis::Analysis;
-use proctrace_overview::options::{Content, Options};
 
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Content {
     let ends = analysis.ends();

@@ -2,11 +2,11 @@
 //! seen.
 
 use proctrace_findings::{BlindSpot, Health, Knowledge, Known, Table, Unit, Values, figure};
+use proctrace_overview::blind_spots;
+use proctrace_overview::options::{Content, Options};
 use proctrace_wire::Kind;
 
 use crate::analysis::Analysis;
-use proctrace_overview::blind_spots;
-use proctrace_overview::options::{Content, Options};
 
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Content {
     let recording = analysis.recording;

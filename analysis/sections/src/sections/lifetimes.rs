@@ -3,11 +3,11 @@
 use proctrace_findings::{
     Axis, Chart, ChartBody, Class, Histogram, Mark, Series, Table, Unit, counted,
 };
-
-use crate::shares::share_percent;
 use proctrace_overview::options::{Content, Options};
 use proctrace_recording::Recording;
 use proctrace_stats::lower_median;
+
+use crate::shares::share_percent;
 
 /// Sampling periods: one second, as of `pidstat 1`; those of prmon(1) in production jobs, and of
 /// Grid pilots.

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 
 use proctrace_findings::{Category, Table, Unit, counted};
-
-use crate::analysis::Analysis;
-use crate::shares::share_percent;
 use proctrace_overview::lookups::by_path;
 use proctrace_overview::options::{Content, Options};
 use proctrace_recording::Recording;
+
+use crate::analysis::Analysis;
+use crate::shares::share_percent;
 
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Content {
     let recording = analysis.recording;

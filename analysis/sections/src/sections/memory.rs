@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use proctrace_findings::{
     Memory, ProcessMemory, Table, Unit, Values, bytes, counted, sparkline, time,
 };
-
-use crate::analysis::Analysis;
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::passes::{Pass, passes};
 use proctrace_recording::Recording;
+
+use crate::analysis::Analysis;
 
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Content {
     let recording = analysis.recording;

@@ -20,12 +20,13 @@ mod startup;
 mod summary;
 mod switches;
 
-use self::correlations::MATRIX;
-use crate::analysis::Analysis;
 use proctrace_findings::Table;
 use proctrace_overview::nearest::nearest;
 use proctrace_overview::options::{Content, Options};
 use proctrace_recording::Recording;
+
+use self::correlations::MATRIX;
+use crate::analysis::Analysis;
 
 /// A section.
 #[derive(Debug, Clone, Copy)]

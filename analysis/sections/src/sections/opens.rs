@@ -3,14 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use proctrace_findings::{Table, Unit, count, counted};
-use proctrace_wire::escape::to_text;
-
-use crate::analysis::Analysis;
 use proctrace_classify::names::directory;
+use proctrace_findings::{Table, Unit, count, counted};
 use proctrace_overview::options::{Content, Options};
 use proctrace_recording::Recording;
 use proctrace_recording::opened::{FileUse, Modes};
+use proctrace_wire::escape::to_text;
+
+use crate::analysis::Analysis;
 
 /// Programs that read a file are paired with those that wrote it; of a file with more users, the pairs of
 /// the first of each kind are counted.

@@ -3,14 +3,14 @@
 use std::cmp::Reverse;
 
 use proctrace_findings::{Health, MarkedPhase, Table, Unit, Values, counted};
-use proctrace_wire::escape::to_text;
-
-use crate::analysis::Analysis;
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::phases::{CPU, SPLIT};
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
 use proctrace_recording::marks::{MarkedBy, ProgramSums};
+use proctrace_wire::escape::to_text;
+
+use crate::analysis::Analysis;
 
 const PROGRAMS: &str = "phase_programs";
 const DIRECTORIES: &str = "phase_directories";

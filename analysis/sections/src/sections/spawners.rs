@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
 use proctrace_findings::{Axis, Bars, Chart, ChartBody, Class, Series, Spawner, Table, Unit};
-
-use crate::analysis::Analysis;
-use crate::shares::rate::Rate;
-use crate::shares::share_percent;
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::programs::child_name;
 use proctrace_overview::sums::Edge;
 use proctrace_recording::Recording;
 use proctrace_recording::split::columns;
+
+use crate::analysis::Analysis;
+use crate::shares::rate::Rate;
+use crate::shares::share_percent;
 
 /// Maximum sources with a bar of their own.
 const BARS_MAX: usize = 12;

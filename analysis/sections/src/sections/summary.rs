@@ -3,14 +3,14 @@
 use std::cmp::Reverse;
 
 use proctrace_findings::{Category, Table, Unit, Values, figure};
+use proctrace_overview::options::{Content, Options};
+use proctrace_overview::programs::NO_ONE;
+use proctrace_overview::summary::run;
 use proctrace_trace::Quantity::{Execs, Forks};
 use proctrace_wire::Family;
 
 use crate::analysis::Analysis;
 use crate::shares::share_percent;
-use proctrace_overview::options::{Content, Options};
-use proctrace_overview::programs::NO_ONE;
-use proctrace_overview::summary::run;
 
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Content {
     let tables = vec![figures(analysis), programs(analysis.categories())];

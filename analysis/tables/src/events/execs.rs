@@ -1,5 +1,6 @@
 //! The table of execs.
 
+use proctrace_classify::fast::FastMap;
 use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::EXEC_BEFORE;
@@ -9,7 +10,6 @@ use crate::error::TableError;
 use crate::frame::Frame;
 use crate::rows::{category_of, number};
 use crate::schema::TableSchema;
-use proctrace_classify::fast::FastMap;
 
 /// Successful execs.
 pub(super) struct Execs<'s> {

@@ -1,5 +1,8 @@
 //! The tables of failed look-ups and of failed execs.
 
+use proctrace_classify::fast::FastMap;
+use proctrace_classify::names::{directory, errno};
+use proctrace_recording::misses::found_no_link;
 use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed};
 use proctrace_wire::{Call, Family, mark_of_path};
 
@@ -7,9 +10,6 @@ use super::{Scan, Sink, Texts};
 use crate::error::TableError;
 use crate::frame::{Frame, Words};
 use crate::schema::TableSchema;
-use proctrace_classify::fast::FastMap;
-use proctrace_classify::names::{directory, errno};
-use proctrace_recording::misses::found_no_link;
 
 /// Failed look-ups, or failed execs.
 pub(super) struct Misses<'s> {

@@ -9,7 +9,10 @@ mod samples;
 use std::path::Path;
 
 use polars::prelude::DataFrame;
+use proctrace_classify::fast::FastMap;
+use proctrace_classify::names::comm;
 use proctrace_lineage::Serials;
+use proctrace_recording::Recording;
 use proctrace_replay::{Assembler, Body, Event, lookups, records};
 use proctrace_trace::Reader;
 use proctrace_wire::escape::to_text;
@@ -23,9 +26,6 @@ use crate::error::TableError;
 use crate::frame::{Wanted, Words};
 use crate::rows::{Names, number, since};
 use crate::schema::TableSchema;
-use proctrace_classify::fast::FastMap;
-use proctrace_classify::names::comm;
-use proctrace_recording::Recording;
 
 /// Receives the rows of tables as they are read.
 pub(crate) type Sink<'s> =

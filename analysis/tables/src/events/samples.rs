@@ -1,5 +1,6 @@
 //! The tables of samples of tasks and of readings of memory.
 
+use proctrace_overview::passes::is_divided;
 use proctrace_trace::Quantity;
 use proctrace_wire::layout::{Memory, Sample};
 
@@ -8,7 +9,6 @@ use crate::error::TableError;
 use crate::frame::{Frame, Words};
 use crate::rows::number;
 use crate::schema::TableSchema;
-use proctrace_overview::passes::is_divided;
 
 /// Samples of tasks.
 pub(super) struct Samples<'s> {

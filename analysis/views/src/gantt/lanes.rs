@@ -1,10 +1,10 @@
 //! Assigns lanes, and so colours, to categories.
 
 use proctrace_findings::{Bar, Lane};
-
-use super::number;
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
+
+use super::number;
 
 /// Maximum categories with a lane, and so a colour, of their own; the others share one. More
 /// colours cannot be distinguished.

@@ -6,13 +6,13 @@ pub(crate) mod strips;
 mod view;
 
 use proctrace_findings::{Bar, Gantt, GanttOrder, GanttView, Mark};
+use proctrace_overview::options::Options;
+use proctrace_recording::Recording;
+use proctrace_recording::error::AnalysisError;
 
 use self::lanes::Lanes;
 use self::strips::Strips;
 use self::view::Chosen;
-use proctrace_overview::options::Options;
-use proctrace_recording::Recording;
-use proctrace_recording::error::AnalysisError;
 
 /// Maximum number of bins of the strips: one per pixel or two.
 const BINS_MAX: usize = 600;

@@ -1,11 +1,11 @@
 //! Pieces of the critical path on the bars of a Gantt chart.
 
-use proctrace_findings::{Bar, PathPiece};
-
-use super::number;
 use proctrace_classify::fast::FastMap;
+use proctrace_findings::{Bar, PathPiece};
 use proctrace_overview::path::CriticalPath;
 use proctrace_recording::Recording;
+
+use super::number;
 
 /// The parts of the path on these bars, whose tasks these are. A thread without a bar counts as its
 /// process.

@@ -1,10 +1,10 @@
 //! The activity of the whole tree over time, in bins wide enough to be visible.
 
 use proctrace_findings::{Mark, Series, Strip, Unit};
-
-use super::lanes::Lanes;
 use proctrace_recording::Recording;
 use proctrace_recording::bins::BinSeries;
+
+use super::lanes::Lanes;
 
 /// The bins of the strips.
 pub(crate) struct Strips {

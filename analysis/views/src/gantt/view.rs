@@ -1,10 +1,10 @@
 //! Selection of the processes that a Gantt chart shows.
 
 use proctrace_findings::GanttView;
-
-use super::life;
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
+
+use super::life;
 
 /// The chosen processes and time window.
 pub(super) struct Chosen {

@@ -3,20 +3,20 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
+use proctrace_classify::fast::{Bits, FastMap};
+use proctrace_classify::names::text;
 use proctrace_findings::{Alive, AliveProcess};
+use proctrace_overview::details::calls::each_call;
 use proctrace_overview::details::since;
+use proctrace_recording::Recording;
+use proctrace_recording::error::AnalysisError;
+use proctrace_recording::process::Process;
 use proctrace_replay::Body;
 use proctrace_trace::Quantity;
 
 use super::cpu_at::{CpuAt, Samples};
 use super::state_at::{State, state};
 use super::{clock_time, is_alive};
-use proctrace_classify::fast::{Bits, FastMap};
-use proctrace_classify::names::text;
-use proctrace_overview::details::calls::each_call;
-use proctrace_recording::Recording;
-use proctrace_recording::error::AnalysisError;
-use proctrace_recording::process::Process;
 
 /// Selection and order of the processes that are listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use proctrace_findings::{Candidate, time};
 use proctrace_overview::details::since;
-
-use super::{clock_time, is_alive, relatives};
 use proctrace_overview::nearest::nearest;
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
 use proctrace_recording::knowledge::WHO;
+
+use super::{clock_time, is_alive, relatives};
 
 /// The process that is meant, or the program all of whose processes are.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,17 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use proctrace_classify::names::{base, text};
 use proctrace_findings::{Command, MemoryAt, MissedName, ProcessDetails, ReceivedSignal};
+use proctrace_overview::blame::{sender, sender_of};
+use proctrace_overview::details::calls::each_call;
 use proctrace_overview::details::{relative, since, waits};
+use proctrace_overview::ends::known_status;
+use proctrace_overview::figures::{needs_of_all, of_process};
+use proctrace_overview::passes::is_divided;
+use proctrace_recording::Recording;
+use proctrace_recording::books::detached::is_detached;
+use proctrace_recording::error::AnalysisError;
 use proctrace_replay::{Body, Exec};
 use proctrace_trace::Quantity;
 use proctrace_wire::layout::EXEC_BEFORE;
@@ -12,15 +21,6 @@ use proctrace_wire::{Outcome, dumped_core, signal_name};
 
 use super::looked_up::{self, Missed, directories};
 use super::relatives::{self, Below, parents};
-use proctrace_classify::names::{base, text};
-use proctrace_overview::blame::{sender, sender_of};
-use proctrace_overview::details::calls::each_call;
-use proctrace_overview::ends::known_status;
-use proctrace_overview::figures::{needs_of_all, of_process};
-use proctrace_overview::passes::is_divided;
-use proctrace_recording::Recording;
-use proctrace_recording::books::detached::is_detached;
-use proctrace_recording::error::AnalysisError;
 
 /// Quantities needed by the details of a process, besides its figures.
 const NEEDS: [Quantity; 6] = [

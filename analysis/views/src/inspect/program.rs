@@ -5,14 +5,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use proctrace_findings::{Figure, ProgramDetails, Slow, Spread};
 use proctrace_overview::details::since;
-use proctrace_trace::Quantity;
-use proctrace_wire::Outcome;
-
-use super::relatives::{candidate, groups, that_ran};
 use proctrace_overview::ends::known_status;
 use proctrace_overview::figures::{OfProcesses, needs_of_all, of_all};
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
+use proctrace_trace::Quantity;
+use proctrace_wire::Outcome;
+
+use super::relatives::{candidate, groups, that_ran};
 
 /// Number of the slowest processes that are listed.
 const SLOWEST: usize = 10;

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use proctrace_findings::Shown;
+use proctrace_recording::Recording;
+use proctrace_recording::error::AnalysisError;
 
 use super::find::{Found, Wanted, find};
 use super::{life, program, relatives};
-use proctrace_recording::Recording;
-use proctrace_recording::error::AnalysisError;
 
 /// Details of a process or a program. The trace at `path` is read again for arguments, environments
 /// and paths.

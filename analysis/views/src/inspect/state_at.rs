@@ -1,12 +1,12 @@
 //! The state that a process was in at some time.
 
+use proctrace_overview::path::words;
+use proctrace_recording::Recording;
+use proctrace_recording::waits::of_task;
 use proctrace_trace::Quantity;
 use proctrace_wire::WaitFor;
 
 use super::cpu_at::Around;
-use proctrace_overview::path::words;
-use proctrace_recording::Recording;
-use proctrace_recording::waits::of_task;
 
 /// A state: a letter of ps(1), and what was waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Questions about a recording with a known course.
 
+use proctrace_classify::Rules;
 use proctrace_findings::{Alive, Figure, MissedName, ProcessDetails, ProgramDetails, Shown};
+use proctrace_scenes::{MB, MS, S, Scene, pid_of};
 
 use super::*;
-use proctrace_classify::Rules;
-use proctrace_scenes::{MB, MS, S, Scene, pid_of};
 
 /// job (1) starts sh (2), which starts sed twice (3, 4; the second is killed) and forks (5). That one
 /// outlives it.

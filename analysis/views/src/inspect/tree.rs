@@ -5,14 +5,14 @@ use std::collections::HashMap;
 
 use proctrace_findings::{ProcessTree, TreeRow};
 use proctrace_overview::details::since;
+use proctrace_recording::Recording;
+use proctrace_recording::error::AnalysisError;
+use proctrace_recording::lines::Distinct;
 use proctrace_trace::Quantity;
 
 use super::find::of_serial;
 use super::relatives::{self, Shape};
 use super::{clock_time, is_alive};
-use proctrace_recording::Recording;
-use proctrace_recording::error::AnalysisError;
-use proctrace_recording::lines::Distinct;
 
 /// The part of the tree that is shown, and its form.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -3,18 +3,18 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use proctrace_classify::fast::FastMap;
+use proctrace_classify::names::errno;
 use proctrace_findings::{LeftOut, PackedColumn, PackedTable};
+use proctrace_overview::details::waited::{Waited, waker};
+use proctrace_overview::path::words;
+use proctrace_recording::Recording;
+use proctrace_sections::Analysis;
 use proctrace_trace::Quantity;
 use proctrace_wire::{Family, signal_name};
 
 use super::strings::Strings;
 use super::{MISSES_MAX, MISSES_OF_PROCESS_MAX, SIGNALS_MAX, WAITS_MAX, known, since, wide};
-use proctrace_classify::fast::FastMap;
-use proctrace_classify::names::errno;
-use proctrace_overview::details::waited::{Waited, waker};
-use proctrace_overview::path::words;
-use proctrace_recording::Recording;
-use proctrace_sections::Analysis;
 
 /// Directory, errno and family, and the number of failed look-ups.
 type MissKey = (u32, u16, u8, u32);

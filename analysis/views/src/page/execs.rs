@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use proctrace_findings::{LeftOut, PackedColumn, PackedTable};
+use proctrace_overview::details::calls::each_exec;
+use proctrace_recording::Recording;
+use proctrace_recording::error::AnalysisError;
 use proctrace_replay::{Exec, variables};
 use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
@@ -13,9 +16,6 @@ use super::strings::Strings;
 use super::{
     ARGUMENTS_BYTES_MAX, ENVIRONMENTS_BYTES_MAX, EXECS_MAX, VARIABLES_MAX, known, since, wide,
 };
-use proctrace_overview::details::calls::each_exec;
-use proctrace_recording::Recording;
-use proctrace_recording::error::AnalysisError;
 
 /// Mark after arguments that are not all there.
 const CUT: &str = "…";

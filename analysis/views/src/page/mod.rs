@@ -9,15 +9,15 @@ mod strips;
 use std::path::Path;
 
 use proctrace_findings::{PackedColumn, PageData};
+use proctrace_overview::options::Options;
+use proctrace_recording::Recording;
+use proctrace_recording::error::AnalysisError;
+use proctrace_sections::Analysis;
 use proctrace_trace::Quantity;
 
 use self::execs::Execs;
 use self::strings::Strings;
 use crate::gantt::lanes::Lanes;
-use proctrace_overview::options::Options;
-use proctrace_recording::Recording;
-use proctrace_recording::error::AnalysisError;
-use proctrace_sections::Analysis;
 
 /// Most threads, execs, kinds of waits and failed look-ups in a page; it would be too large otherwise.
 const THREADS_MAX: usize = 300_000;

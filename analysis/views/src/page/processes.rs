@@ -1,17 +1,17 @@
 //! The tables of processes, programs and threads.
 
-use proctrace_findings::{Figure, LeftOut, PackedColumn, PackedTable};
-use proctrace_trace::Quantity;
-
-use super::strings::Strings;
-use super::{THREADS_MAX, known, since, unknown, wide};
-use crate::gantt::lanes::Lanes;
 use proctrace_classify::labels::class_name;
+use proctrace_findings::{Figure, LeftOut, PackedColumn, PackedTable};
 use proctrace_overview::figures::{OfProcesses, needs};
 use proctrace_recording::Recording;
 use proctrace_recording::books::detached::is_detached;
 use proctrace_recording::knowledge::WHO;
 use proctrace_recording::process::Process;
+use proctrace_trace::Quantity;
+
+use super::strings::Strings;
+use super::{THREADS_MAX, known, since, unknown, wide};
+use crate::gantt::lanes::Lanes;
 
 /// Every process, in order of birth. A parent is given as the distance to it.
 pub(super) fn processes(

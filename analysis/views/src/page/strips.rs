@@ -1,14 +1,14 @@
 //! Activity over time for a page: the strips of the Gantt chart in finer bins, and some more.
 
 use proctrace_findings::{PageStrip, Series, Strip, Unit};
-use proctrace_trace::Quantity;
-
-use crate::gantt::lanes::Lanes;
-use crate::gantt::strips::Strips;
 use proctrace_overview::passes::passes;
 use proctrace_recording::Recording;
 use proctrace_recording::bins::BinSeries;
 use proctrace_recording::knowledge::WHO;
+use proctrace_trace::Quantity;
+
+use crate::gantt::lanes::Lanes;
+use crate::gantt::strips::Strips;
 
 /// Maximum number of bins: enough to zoom in a little.
 const BINS_MAX: usize = 3_000;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Series, TimelineCounter, TimelineItem};
+use proctrace_overview::passes::passes;
+use proctrace_recording::Recording;
+use proctrace_recording::bins::BinSeries;
 use proctrace_trace::Quantity;
 
 use super::{number, since};
 use crate::gantt::strips::Strips;
-use proctrace_overview::passes::passes;
-use proctrace_recording::Recording;
-use proctrace_recording::bins::BinSeries;
 
 /// Maximum number of bins: those of the recording itself are at most twice as fine.
 const BINS_MAX: usize = 10_000;

@@ -1,13 +1,13 @@
 //! Processes and threads as items of a timeline.
 
 use proctrace_findings::{Figures, TimelineForker, TimelineItem, TimelineProcess, TimelineThread};
+use proctrace_overview::figures::OfProcesses;
+use proctrace_recording::Recording;
+use proctrace_recording::process::Process;
 use proctrace_trace::Quantity;
 use proctrace_wire::{Outcome, dumped_core};
 
 use super::{number, program, since};
-use proctrace_overview::figures::OfProcesses;
-use proctrace_recording::Recording;
-use proctrace_recording::process::Process;
 
 /// Every process, in order of birth, each followed by its threads.
 pub(super) fn processes<E>(

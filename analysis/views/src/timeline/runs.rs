@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
+use proctrace_classify::fast::Bits;
 use proctrace_findings::{TimelineItem, TimelineRun};
+use proctrace_overview::details::calls::each_exec;
+use proctrace_recording::Recording;
+use proctrace_recording::error::AnalysisError;
 use proctrace_replay::Exec;
 use proctrace_trace::Quantity;
 use proctrace_wire::Outcome;
 use proctrace_wire::layout::{EXEC_PATH_CUT, EXEC_WITHHELD};
 
 use super::{number, program, since};
-use proctrace_classify::fast::Bits;
-use proctrace_overview::details::calls::each_exec;
-use proctrace_recording::Recording;
-use proctrace_recording::error::AnalysisError;
 
 /// Every exec, in order of time.
 pub(super) fn runs<E: From<AnalysisError>>(

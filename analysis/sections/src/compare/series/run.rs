@@ -1,11 +1,11 @@
 //! One recording of a series, reduced to the values that are compared.
 
-use proctrace_trace::Quantity;
-
-use crate::sections::pool::pools;
 use proctrace_overview::options::Options;
 use proctrace_overview::passes::passes;
 use proctrace_recording::Recording;
+use proctrace_trace::Quantity;
+
+use crate::sections::pool::pools;
 
 /// Minimum share of the CPU time of the busiest thread with which a thread counts.
 pub(super) const BUSY_PERCENT: u64 = 10;

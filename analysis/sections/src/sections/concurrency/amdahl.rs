@@ -4,10 +4,10 @@
 use proctrace_findings::{
     Axis, Chart, ChartBody, Lines, Mark, Series, Table, Unit, count, counted,
 };
+use proctrace_stats::wilson;
 
 use crate::shares::percent;
 use crate::shares::slices::{SPILL, Slice};
-use proctrace_stats::wilson;
 
 /// Maximum cores of the projection.
 const CORES_MAX: u32 = 128;

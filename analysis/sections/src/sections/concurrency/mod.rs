@@ -7,12 +7,12 @@ mod states;
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit, count};
+use proctrace_overview::options::{Content, Options};
+use proctrace_recording::Recording;
 
 use self::amdahl::Serial;
 use crate::shares::percent;
 use crate::shares::slices::{SPILL, Slice, slices};
-use proctrace_overview::options::{Content, Options};
-use proctrace_recording::Recording;
 
 /// Maximum level that has a bar of its own; then the ranges double.
 const SINGLE_BARS: u64 = 8;

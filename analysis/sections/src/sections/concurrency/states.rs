@@ -1,10 +1,10 @@
 //! States of tasks over time: running, waiting for a CPU, sleeping.
 
 use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit, count, counted};
-
-use crate::shares::percent;
 use proctrace_recording::Recording;
 use proctrace_recording::usage::Usage;
+
+use crate::shares::percent;
 
 /// Total time of all tasks in one state.
 pub(crate) struct State {

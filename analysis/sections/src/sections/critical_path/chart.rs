@@ -1,12 +1,12 @@
 //! The critical path over time: which category it is in.
 
 use proctrace_findings::{Axis, Chart, ChartBody, Lines, Series, Unit};
-
-use super::category_of;
 use proctrace_overview::path::Doing;
 use proctrace_overview::path::steps::Step;
 use proctrace_overview::path_findings::groups;
 use proctrace_recording::Recording;
+
+use super::category_of;
 
 /// Maximum number of bins: more cannot be distinguished.
 const BINS_MAX: u64 = 480;

@@ -3,16 +3,16 @@
 mod chart;
 
 use proctrace_findings::{Table, Unit, Values};
-use proctrace_trace::Quantity;
-
-use crate::analysis::Analysis;
-use crate::shares::percent;
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::path::phases::{Phase, Spent};
 use proctrace_overview::path::steps::Step;
 use proctrace_overview::path::{Doing, Explained};
 use proctrace_overview::path_findings::{Group, groups};
 use proctrace_recording::Recording;
+use proctrace_trace::Quantity;
+
+use crate::analysis::Analysis;
+use crate::shares::percent;
 
 pub(crate) fn section(of: &Analysis<'_>, options: &Options) -> Content {
     let recording = of.recording;

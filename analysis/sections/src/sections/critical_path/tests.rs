@@ -1,12 +1,12 @@
 //! Tables of paths that are known by construction.
 
 use proctrace_findings::{Cell, ChartBody, Table};
-
-use super::section;
-use crate::analysis::Analysis;
 use proctrace_overview::options::{Content, Options};
 use proctrace_recording::Recording;
 use proctrace_scenes::{MS, S, Scene, real};
+
+use super::section;
+use crate::analysis::Analysis;
 
 const NANOSLEEP: i16 = 35;
 const WAIT4: i16 = 61;

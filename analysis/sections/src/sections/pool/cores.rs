@@ -3,14 +3,14 @@
 use proctrace_findings::{
     Axis, Chart, ChartBody, Lines, Mark, Series, Table, Unit, count, counted,
 };
+use proctrace_recording::Recording;
+use proctrace_recording::bins::BinSeries;
 
 use crate::sections::pool::find::{Pool, end_ns};
 use crate::sections::pool::moments;
 use crate::sections::pool::phases::{Moments, Phase};
 use crate::sections::pool::tree::Tree;
 use crate::shares::slices::SPILL;
-use proctrace_recording::Recording;
-use proctrace_recording::bins::BinSeries;
 
 /// Maximum workers with an area of their own in the chart.
 const AREAS_MAX: usize = 8;

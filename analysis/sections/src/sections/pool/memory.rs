@@ -1,12 +1,12 @@
 //! Memory of a pool over time: how much is shared, and the cost of un-sharing at the end.
 
 use proctrace_findings::{Axis, Chart, ChartBody, Lines, Series, Table, Unit, count};
+use proctrace_overview::passes::{Pass, passes};
+use proctrace_recording::Recording;
 
 use crate::sections::pool::moments;
 use crate::sections::pool::phases::Moments;
 use crate::sections::pool::tree::{Part, Tree};
-use proctrace_overview::passes::{Pass, passes};
-use proctrace_recording::Recording;
 
 /// The end of the loop in which finalisation may already have begun: a worker un-shares its pages
 /// before its exit, not at it. A fraction of the loop, and at least two readings.

@@ -4,9 +4,10 @@
 //! first exit, the tail between the first and the last exit, and what the parent does after that is
 //! merging and finalising (AthenaMP in production: the phases in which a single process works).
 
+use proctrace_recording::Recording;
+
 use crate::sections::pool::find::{Pool, end_ns};
 use crate::sections::pool::tree::{Part, Tree};
-use proctrace_recording::Recording;
 
 /// A phase and the CPU time used in it.
 #[derive(Debug, Clone, PartialEq)]

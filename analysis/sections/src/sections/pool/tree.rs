@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::sections::pool::find::{Pool, end_ns};
 use proctrace_recording::Recording;
 use proctrace_recording::tracks::Track;
+
+use crate::sections::pool::find::{Pool, end_ns};
 
 /// The parts of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! Work and usage of each worker of a pool.
 
 use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit};
-
-use crate::sections::pool::find::{Pool, end_ns};
-use crate::sections::pool::tree::Tree;
 use proctrace_overview::events::{EventLog, Events};
 use proctrace_recording::Recording;
 use proctrace_recording::split::Divided;
+
+use crate::sections::pool::find::{Pool, end_ns};
+use crate::sections::pool::tree::Tree;
 
 /// The first wire version whose exit records contain migrations.
 const MIGRATIONS_SINCE: u32 = 3;
