@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -36,9 +36,14 @@ pub(crate) fn run() -> Result<()> {
 
     println!("\nThe report:\n");
     // A trace recorded with sudo belongs to the user, so the report needs no sudo.
-    execute(
-        std::process::Command::new(&proctrace).arg("report").arg(&trace).arg("--gantt").arg(&gantt),
-    )?;
+    let report = || {
+        let mut report = Command::new(&proctrace);
+        report.arg("report").arg(&trace);
+        report
+    };
+    execute(&mut report())?;
+    // With a file to write, nothing else is printed.
+    execute(report().arg("--gantt").arg(&gantt))?;
     println!("\nRecording: {}", trace.display());
     println!("Gantt chart: {}", gantt.display());
     println!("To record a command: sudo {} record -- COMMAND", proctrace.display());
