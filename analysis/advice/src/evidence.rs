@@ -11,8 +11,7 @@ use proctrace_overview::passes::{Pass, with_readings};
 use proctrace_overview::path::{CriticalPath, Doing};
 use proctrace_recording::Recording;
 use proctrace_recording::process::{MemoryReading, Process};
-use proctrace_trace::Quantity;
-use proctrace_wire::WaitFor;
+use proctrace_wire::{Quantity, WaitFor};
 
 use super::NOBODY;
 use super::model::{Cut, Model};

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use proctrace_findings::{Advice, Advised, Explained, ExplainedProcess, WaitedFor};
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use proctrace_overview::details::waits::waits as waits_of;
 use proctrace_overview::path::CriticalPath;

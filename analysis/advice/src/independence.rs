@@ -1,7 +1,7 @@
 //! Independence of processes that ran one after the other: whether they could have run at once.
 
 use proctrace_classify::fast::FastMap;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use super::evidence::{Evidence, first_word, script};
 use super::rules::AdviceRules;

@@ -6,7 +6,7 @@ use proctrace_classify::fast::{Bits, FastMap};
 use proctrace_findings::{Advice, Gain, bytes, counted, time};
 use proctrace_overview::path::Doing;
 use proctrace_recording::waits::of_task;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use super::Found;
 use super::counter::is_of_tool;

@@ -7,7 +7,7 @@ use proctrace_findings::{
     Advice, Concerned, Gain, Left, Observed, ObservedAdvice, Outturn, Taken, Verdict, count,
 };
 use proctrace_recording::Recording;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use super::evidence::{Evidence, called, name};
 use super::rules::AdviceRules;

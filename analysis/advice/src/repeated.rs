@@ -2,7 +2,7 @@
 
 use proctrace_classify::fast::FastMap;
 use proctrace_findings::{Advice, counted, time};
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use super::Found;
 use super::evidence::{Evidence, is_interpreter, script};

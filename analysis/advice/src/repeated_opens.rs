@@ -8,9 +8,8 @@ use proctrace_findings::{Advice, Gain, count, counted, time};
 use proctrace_libsearch::Sought;
 use proctrace_recording::misses::MissKind;
 use proctrace_recording::opened::FileUse;
-use proctrace_trace::Quantity;
-use proctrace_wire::Family;
 use proctrace_wire::escape::to_text;
+use proctrace_wire::{Family, Quantity};
 
 use super::Found;
 use super::evidence::{Evidence, first_word, less, more, most, with_work_beside};

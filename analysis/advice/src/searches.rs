@@ -6,7 +6,7 @@ use proctrace_classify::fast::FastMap;
 use proctrace_classify::names::directory;
 use proctrace_findings::{Advice, Gain, count, counted, time};
 use proctrace_libsearch::Sought;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 use proctrace_wire::escape::to_text;
 
 use super::Found;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use proctrace_findings::{Advice, Gain, count, counted, time};
 use proctrace_overview::path::{Doing, Part};
-use proctrace_trace::Quantity;
-use proctrace_wire::WaitFor;
+use proctrace_wire::{Quantity, WaitFor};
 
 use super::contention::coordinated;
 use super::engines::{asks_for_threads, with_threads_otherwise};

@@ -9,9 +9,8 @@ use proctrace_findings::{EndStep, FatalSignal, LastFailed};
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
 use proctrace_recording::waits::{SentSignal, Waker};
-use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
-use proctrace_wire::{Family, Outcome, signal_name};
+use proctrace_wire::{Family, Outcome, Quantity, signal_name};
 
 use crate::kernels::own_doing;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proctrace_findings::BlindSpot;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use proctrace_recording::Recording;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use proctrace_findings::{Figure, Figures};
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use proctrace_recording::Recording;
 use proctrace_recording::exit::Exit;

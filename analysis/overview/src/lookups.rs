@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 
 use proctrace_findings::DirectoryMisses;
-use proctrace_trace::Quantity;
-use proctrace_wire::Family;
+use proctrace_wire::{Family, Quantity};
 
 use proctrace_classify::names::{errno, text};
 use proctrace_recording::Recording;

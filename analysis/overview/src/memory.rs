@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use proctrace_findings::{Memory, ProcessMemory};
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
-use proctrace_trace::Quantity;
-use proctrace_wire::layout;
+use proctrace_wire::{Quantity, layout};
 
 use crate::passes::{is_divided, passes};
 

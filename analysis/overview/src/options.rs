@@ -3,7 +3,7 @@
 use proctrace_findings::{Chart, Table};
 use proctrace_recording::Recording;
 use proctrace_recording::knowledge::{Knows, chart_needs, column_needs, table_needs, unit_needs};
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use crate::events::EventLog;
 

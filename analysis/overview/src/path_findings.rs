@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use proctrace_findings::{CriticalPath, PathPhase, PathProgram, PathWait};
 use proctrace_recording::Recording;
-use proctrace_trace::Quantity;
-use proctrace_wire::WaitFor;
+use proctrace_wire::{Quantity, WaitFor};
 
 use crate::path::phases::{Phase, Spent};
 use crate::path::steps::Step;

@@ -3,8 +3,8 @@
 use proctrace_findings::{MarkedPhase, PhaseMark};
 use proctrace_recording::Recording;
 use proctrace_recording::marks::Mark;
-use proctrace_trace::Quantity;
-use proctrace_trace::Quantity::{Argv, Cpu, Execs, Forks, Memory, Samples, Split};
+use proctrace_wire::Quantity;
+use proctrace_wire::Quantity::{Argv, Cpu, Execs, Forks, Memory, Samples, Split};
 
 use crate::passes::passes;
 

@@ -2,8 +2,8 @@
 
 use proctrace_findings::{Category, Spawner};
 use proctrace_recording::Recording;
-use proctrace_trace::Quantity;
-use proctrace_trace::Quantity::{Cpu, Execs, Forks, PeakRss, Times};
+use proctrace_wire::Quantity;
+use proctrace_wire::Quantity::{Cpu, Execs, Forks, PeakRss, Times};
 
 use crate::sums::{ProgramSum, Sums};
 

@@ -1,12 +1,11 @@
 //! The summary figures.
 
 use proctrace_findings::{Run, Summary};
-use proctrace_trace::Quantity;
-use proctrace_trace::Quantity::{
+use proctrace_wire::Quantity::{
     Cpu, Execs, Faults, Forks, Io, LookupsExec, LookupsOpen, LookupsReadlink, OpenedFiles, PeakRss,
     RunDelay, Samples, Split, Switches, Times,
 };
-use proctrace_wire::Family;
+use proctrace_wire::{Family, Quantity};
 
 use proctrace_classify::fast::counters;
 use proctrace_recording::Recording;

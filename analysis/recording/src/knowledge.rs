@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Knowledge as State, Known, Loss, Unit};
-use proctrace_trace::{Header, Knowledge, Quantity, SCOPE_TREE};
-use proctrace_wire::Kind;
+use proctrace_trace::{Header, Knowledge, SCOPE_TREE};
+use proctrace_wire::{Kind, Quantity};
 
 use Quantity::{
     Cpu, Execs, Faults, Forks, Io, LookupsAccess, LookupsChdir, LookupsExec, LookupsOpen,

@@ -42,7 +42,8 @@ use std::ops::Range;
 use proctrace_classify::fast::{Bits, FastMap};
 use proctrace_classify::{Classification, Program};
 use proctrace_replay::{CpuTime, scale};
-use proctrace_trace::{Damage, Header, Knowledge, Quantity, Trailer};
+use proctrace_trace::{Damage, Header, Knowledge, Trailer};
+use proctrace_wire::Quantity;
 
 use crate::bins::Bins;
 use crate::counts::{Counts, Totals};

@@ -6,7 +6,7 @@ use proctrace_findings::{
     Advised, Category, Correlations, DirectoryMisses, Ends, Findings, Health, MarkedPhase, Memory,
     Spawner, Summary,
 };
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use proctrace_advice::{AdviceRules, advise_along};
 use proctrace_overview::path::{CriticalPath, Explained};

@@ -11,8 +11,7 @@ use proctrace_overview::summary;
 use proctrace_overview::sums::{Edge, Label, Sum};
 use proctrace_recording::Recording;
 use proctrace_recording::knowledge::{BY_KIND, Knows, metric_needs};
-use proctrace_trace::Quantity;
-use proctrace_wire::Kind;
+use proctrace_wire::{Kind, Quantity};
 
 use crate::analysis::Analysis;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use polars::prelude::*;
 use proctrace_findings::Figure;
 use proctrace_recording::Recording;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use crate::error::TableError;
 use crate::schema::{ColumnKind, TableSchema};

@@ -13,10 +13,9 @@ use proctrace_recording::books::detached::is_detached;
 use proctrace_recording::books::waits::Accounting;
 use proctrace_recording::process::{Process, Task};
 use proctrace_recording::usage::Usage;
-use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::LOSS_ANY_CPU;
-use proctrace_wire::{Kind, LossReason, Outcome, dumped_core};
+use proctrace_wire::{Kind, LossReason, Outcome, Quantity, dumped_core};
 
 use crate::error::TableError;
 use crate::frame::{Frame, Wanted, Words};

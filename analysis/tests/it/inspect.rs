@@ -7,7 +7,7 @@ use proctrace_analysis::{
     AliveSort, AliveView, Recording, TreeView, Wanted, alive, analyse, show, tree,
 };
 use proctrace_findings::{Figure, ProcessDetails, ProgramDetails, Shown};
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 use proctrace_wire::escape::to_text;
 
 fn process(recording: &Recording, path: &Path, serial: u32) -> ProcessDetails {

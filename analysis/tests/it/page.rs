@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::common::{pieces, pieces_with_waits, trace_without};
 use proctrace_analysis::{Analysis, Options, Recording, analyse, page};
 use proctrace_findings::PageData;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 /// The page's data of a recording without a quantity, and the recording.
 fn data(pieces: &crate::common::Pieces, quantity: Option<Quantity>) -> (PageData, Recording) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::common::{pieces, trace_without};
 use proctrace_analysis::{ColumnKind, Query, TABLES, TableSchema};
 use proctrace_findings::RowsValues;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 /// Number of non-null values, and their sum, of each numeric column.
 type Columns = BTreeMap<String, (i64, f64)>;

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use crate::common::{pieces, pieces_with_waits, recording_without};
 use proctrace_analysis::{Analysis, Options, Recording, Section, analyse};
 use proctrace_findings::{Cell, Knowledge as State, Table};
-use proctrace_trace::{Header, Knowledge, Quantity};
+use proctrace_trace::{Header, Knowledge};
+use proctrace_wire::Quantity;
 use serde_json::Value;
 
 /// Collects every number by its path; list elements are identified by their strings, not their

@@ -1,8 +1,8 @@
 //! The rows that prmon would have written about a recording: the same columns, from exact records.
 
 use proctrace_findings::{Prmon, PrmonColumn, PrmonMachine, Unit};
-use proctrace_trace::Quantity;
-use proctrace_trace::Quantity::{Cpu, Forks, Io, Memory, Samples, Split};
+use proctrace_wire::Quantity;
+use proctrace_wire::Quantity::{Cpu, Forks, Io, Memory, Samples, Split};
 
 use proctrace_overview::passes::with_readings;
 use proctrace_recording::Recording;

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use proctrace_trace::{
-    Ended, Header, Knowledge, LossCount, Outcome, PayloadUsage, Processor, Quantity, RecorderUsage,
-    Trailer,
+    Ended, Header, Knowledge, LossCount, Outcome, PayloadUsage, Processor, RecorderUsage, Trailer,
 };
-use proctrace_wire::{Family, Kind, WIRE_VERSION, escape::to_text};
+use proctrace_wire::{Family, Kind, Quantity, WIRE_VERSION, escape::to_text};
 
 use crate::seen::Seen;
 use crate::totals::{Root, Totals};

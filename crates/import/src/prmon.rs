@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
 
-use proctrace_trace::{Knowledge, Quantity, SCOPE_TREE};
+use proctrace_trace::{Knowledge, SCOPE_TREE};
 use proctrace_wire::layout::{Attach, Memory, Sample};
-use proctrace_wire::{Kind, Stream};
+use proctrace_wire::{Kind, Quantity, Stream};
 use serde::Deserialize;
 use zerocopy::FromZeros;
 

@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::AsFd;
 
 use proctrace_record::{Hold, Intake, Pass, Source, SourceError, TaskCounts, Waker};
-use proctrace_trace::{Header, HeldUp, Knowledge, LossCount, Program, Quantity};
-use proctrace_wire::{LossReason, Stream};
+use proctrace_trace::{Header, HeldUp, Knowledge, LossCount, Program};
+use proctrace_wire::{LossReason, Quantity, Stream};
 
 use crate::error::ProbeError;
 use crate::hooks::{ADOPT_PROGRAM, SAMPLE_PROGRAM, SIGNALS, TIMES};

@@ -13,8 +13,8 @@ use nix::unistd::Pid;
 use proctrace_record::{
     Hold, Intake, Options, Pass, Preparation, Scope, Source, SourceError, TaskCounts, Waker,
 };
-use proctrace_trace::{Header, Hook, Knowledge, LossCount, Program, Quantity};
-use proctrace_wire::{LossReason, Stream};
+use proctrace_trace::{Header, Hook, Knowledge, LossCount, Program};
+use proctrace_wire::{LossReason, Quantity, Stream};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::error::PtraceError;

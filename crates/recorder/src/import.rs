@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use proctrace_import::{Doubts, ImportError, Imported, Log, Push, is_without_pids};
 use proctrace_record::Sink;
 use proctrace_report::number::{bytes, count, counted, time};
-use proctrace_trace::{Knowledge, Quantity, Reader, Spool, Writer};
-use proctrace_wire::Frames;
+use proctrace_trace::{Knowledge, Reader, Spool, Writer};
+use proctrace_wire::{Frames, Quantity};
 
 use crate::args::{ImportArgs, ImportLog, ImportOutput};
 use crate::output::Output;

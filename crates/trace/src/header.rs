@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use proctrace_wire::{Kind, LossReason, Outcome};
+use proctrace_wire::{Kind, LossReason, Outcome, Quantity};
 use serde::{Deserialize, Serialize};
 
-use crate::knowledge::{Knowledge, Quantity};
+use crate::knowledge::Knowledge;
 
 /// Maximum size of a header; larger ones are refused before anything is allocated. A header contains the command line,
 /// which the kernel limits to a quarter of the stack (2 MiB, 6 MiB with an unlimited one).
@@ -153,7 +153,7 @@ pub struct Header {
     pub tick_ns: Option<u64>,
     /// The hooks in use.
     pub hooks: Vec<Hook>,
-    /// Knowledge of each quantity, by its name (see [`Quantity`](crate::Quantity)); empty in traces
+    /// Knowledge of each quantity, by its name (see [`Quantity`]); empty in traces
     /// made before it was recorded. Names from other versions are preserved.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub knowledge: BTreeMap<String, Knowledge>,

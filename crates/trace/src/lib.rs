@@ -45,7 +45,7 @@ pub use header::{
     CgroupUsage, Ended, Header, HeldUp, Hook, JOB_VARIABLES, LossCount, MachineUse, OfNode,
     PayloadUsage, Processor, Program, RecorderUsage, SCOPE_TREE, Trailer,
 };
-pub use knowledge::{Knowledge, Quantity};
+pub use knowledge::Knowledge;
 pub use meter::Meter;
 pub use proctrace_wire::Outcome;
 pub use reader::Reader;

@@ -29,6 +29,7 @@ mod line;
 mod lives;
 mod mark;
 mod outcome;
+mod quantity;
 mod stream;
 mod wait;
 
@@ -37,6 +38,7 @@ pub use decode::{DecodeError, Exec, Frame, Frames, Record};
 pub use kind::{BlindSpot, Kind, LossReason};
 pub use mark::{MARK_BYTES_MAX, MARK_PATH, MarkError, mark_of_path, mark_of_words};
 pub use outcome::{Outcome, dumped_core, signal_name};
+pub use quantity::Quantity;
 pub use stream::Stream;
 pub use wait::{Architecture, WaitFor, Woken};
 pub use zerocopy::IntoBytes;

@@ -7,7 +7,7 @@ use proctrace_findings::{PathShare, PathStretch, WaitGroup};
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
 use proctrace_recording::waits::{Wait, Waker, of_task};
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use super::{relative, since};
 use crate::details::waited::{Waited, waker};

@@ -9,7 +9,7 @@ pub mod words;
 use std::cmp::Reverse;
 
 use proctrace_recording::Recording;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use self::phases::Phase;
 use self::steps::Step;

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use proctrace_findings::{After, Detached};
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use crate::Recording;
 use crate::process::Process;

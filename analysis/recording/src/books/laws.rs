@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Health, Law, Loss, counted};
-use proctrace_trace::{DamageKind, Knowledge, Quantity};
-use proctrace_wire::{Kind, LossReason};
+use proctrace_trace::{DamageKind, Knowledge};
+use proctrace_wire::{Kind, LossReason, Quantity};
 
 use crate::Recording;
 use crate::books::waits::Accounting;

@@ -22,7 +22,8 @@ use proctrace_classify::names::Names;
 use proctrace_classify::{Classification, Examiner, Programs, Rules};
 use proctrace_findings::counted;
 use proctrace_lineage::Serials;
-use proctrace_trace::{Damage, Header, Meter, Quantity, Reader};
+use proctrace_trace::{Damage, Header, Meter, Reader};
+use proctrace_wire::Quantity;
 
 use crate::Recording;
 use crate::bins::Point;

@@ -14,7 +14,8 @@ use proctrace_recording::process::Process;
 use proctrace_recording::split::Divided;
 use proctrace_recording::watch::PERIODS_NS;
 use proctrace_replay::CpuTime;
-use proctrace_trace::{Knowledge, Quantity};
+use proctrace_trace::Knowledge;
+use proctrace_wire::Quantity;
 
 use crate::samplers::cpu::Cpu;
 use crate::samplers::{Missed, Said, prmon_like, prmon_pause_ns, ps_like};

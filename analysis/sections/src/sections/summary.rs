@@ -6,8 +6,8 @@ use proctrace_findings::{Category, Table, Unit, Values, figure};
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::programs::NO_ONE;
 use proctrace_overview::summary::run;
-use proctrace_trace::Quantity::{Execs, Forks};
 use proctrace_wire::Family;
+use proctrace_wire::Quantity::{Execs, Forks};
 
 use crate::analysis::Analysis;
 use crate::shares::share_percent;

@@ -1,7 +1,7 @@
 //! The table of execs.
 
 use proctrace_classify::fast::FastMap;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::EXEC_BEFORE;
 

@@ -1,7 +1,7 @@
 //! The tables of samples of tasks and of readings of memory.
 
 use proctrace_overview::passes::is_divided;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 use proctrace_wire::layout::{Memory, Sample};
 
 use super::{Scan, Sink};

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proctrace_analysis::{Recording, Rules};
-use proctrace_trace::{Block, Header, Knowledge, Quantity, Reader, Trailer, Writer};
-use proctrace_wire::{Call, Family, Frame, Frames, IntoBytes, Kind, Record, Stream};
+use proctrace_trace::{Block, Header, Knowledge, Reader, Trailer, Writer};
+use proctrace_wire::{Call, Family, Frame, Frames, IntoBytes, Kind, Quantity, Record, Stream};
 use tempfile::NamedTempFile;
 
 /// A real recording, in parts.

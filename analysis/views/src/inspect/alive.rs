@@ -12,7 +12,7 @@ use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
 use proctrace_recording::process::Process;
 use proctrace_replay::Body;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use super::cpu_at::{CpuAt, Samples};
 use super::state_at::{State, state};

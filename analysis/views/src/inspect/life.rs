@@ -15,9 +15,8 @@ use proctrace_recording::Recording;
 use proctrace_recording::books::detached::is_detached;
 use proctrace_recording::error::AnalysisError;
 use proctrace_replay::{Body, Exec};
-use proctrace_trace::Quantity;
 use proctrace_wire::layout::EXEC_BEFORE;
-use proctrace_wire::{Outcome, dumped_core, signal_name};
+use proctrace_wire::{Outcome, Quantity, dumped_core, signal_name};
 
 use super::looked_up::{self, Missed, directories};
 use super::relatives::{self, Below, parents};

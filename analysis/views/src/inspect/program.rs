@@ -9,8 +9,7 @@ use proctrace_overview::ends::known_status;
 use proctrace_overview::figures::{OfProcesses, needs_of_all, of_all};
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
-use proctrace_trace::Quantity;
-use proctrace_wire::Outcome;
+use proctrace_wire::{Outcome, Quantity};
 
 use super::relatives::{candidate, groups, that_ran};
 

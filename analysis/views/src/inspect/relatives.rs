@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use proctrace_findings::{Candidate, ChildGroup};
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use proctrace_classify::fast::Bits;
 use proctrace_overview::details::{relative, since};

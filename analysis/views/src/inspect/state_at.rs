@@ -3,8 +3,7 @@
 use proctrace_overview::path::words;
 use proctrace_recording::Recording;
 use proctrace_recording::waits::of_task;
-use proctrace_trace::Quantity;
-use proctrace_wire::WaitFor;
+use proctrace_wire::{Quantity, WaitFor};
 
 use super::cpu_at::Around;
 

@@ -8,7 +8,7 @@ use proctrace_overview::details::since;
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
 use proctrace_recording::lines::Distinct;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use super::find::of_serial;
 use super::relatives::{self, Shape};

@@ -10,8 +10,7 @@ use proctrace_overview::details::waited::{Waited, waker};
 use proctrace_overview::path::words;
 use proctrace_recording::Recording;
 use proctrace_sections::Analysis;
-use proctrace_trace::Quantity;
-use proctrace_wire::{Family, signal_name};
+use proctrace_wire::{Family, Quantity, signal_name};
 
 use super::strings::Strings;
 use super::{MISSES_MAX, MISSES_OF_PROCESS_MAX, SIGNALS_MAX, WAITS_MAX, known, since, wide};

@@ -9,7 +9,7 @@ use proctrace_overview::details::calls::each_exec;
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
 use proctrace_replay::{Exec, variables};
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 use proctrace_wire::escape::to_text;
 
 use super::strings::Strings;

@@ -13,7 +13,7 @@ use proctrace_overview::options::Options;
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
 use proctrace_sections::Analysis;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use self::execs::Execs;
 use self::strings::Strings;

@@ -7,7 +7,7 @@ use proctrace_recording::Recording;
 use proctrace_recording::books::detached::is_detached;
 use proctrace_recording::knowledge::WHO;
 use proctrace_recording::process::Process;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use super::strings::Strings;
 use super::{THREADS_MAX, known, since, unknown, wide};

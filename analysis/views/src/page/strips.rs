@@ -5,7 +5,7 @@ use proctrace_overview::passes::passes;
 use proctrace_recording::Recording;
 use proctrace_recording::bins::BinSeries;
 use proctrace_recording::knowledge::WHO;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use crate::gantt::lanes::Lanes;
 use crate::gantt::strips::Strips;

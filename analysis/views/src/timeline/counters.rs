@@ -6,7 +6,7 @@ use proctrace_findings::{Series, TimelineCounter, TimelineItem};
 use proctrace_overview::passes::passes;
 use proctrace_recording::Recording;
 use proctrace_recording::bins::BinSeries;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use super::{number, since};
 use crate::gantt::strips::Strips;

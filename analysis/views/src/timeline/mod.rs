@@ -10,7 +10,7 @@ use std::path::Path;
 use proctrace_findings::{
     Timeline, TimelineItem, TimelineParts, TimelinePhase, TimelineStack, TimelineStep, TimelineWait,
 };
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use proctrace_overview::path::CriticalPath;
 use proctrace_overview::path::steps::steps;

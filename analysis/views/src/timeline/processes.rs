@@ -4,8 +4,7 @@ use proctrace_findings::{Figures, TimelineForker, TimelineItem, TimelineProcess,
 use proctrace_overview::figures::OfProcesses;
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
-use proctrace_trace::Quantity;
-use proctrace_wire::{Outcome, dumped_core};
+use proctrace_wire::{Outcome, Quantity, dumped_core};
 
 use super::{number, program, since};
 

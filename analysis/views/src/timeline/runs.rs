@@ -8,9 +8,8 @@ use proctrace_overview::details::calls::each_exec;
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
 use proctrace_replay::Exec;
-use proctrace_trace::Quantity;
-use proctrace_wire::Outcome;
 use proctrace_wire::layout::{EXEC_PATH_CUT, EXEC_WITHHELD};
+use proctrace_wire::{Outcome, Quantity};
 
 use super::{number, program, since};
 

@@ -5,7 +5,8 @@ use std::io::Write;
 use crate::common::{Counts, import, import_one, strace_of};
 use proctrace_fixtures::program;
 use proctrace_import::{ImportError, Imported};
-use proctrace_trace::{Knowledge, Quantity};
+use proctrace_trace::Knowledge;
+use proctrace_wire::Quantity;
 
 /// Rounds of `mixed`, which declares in its source what it does.
 const ROUNDS: &str = "8";

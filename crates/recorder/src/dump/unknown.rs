@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use proctrace_trace::{Header, Knowledge, Quantity};
+use proctrace_trace::{Header, Knowledge};
+use proctrace_wire::Quantity;
 
 /// The keys of a quantity.
 const KEYS: &[(Quantity, &[&str])] = &[

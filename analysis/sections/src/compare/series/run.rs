@@ -3,7 +3,7 @@
 use proctrace_overview::options::Options;
 use proctrace_overview::passes::passes;
 use proctrace_recording::Recording;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use crate::sections::pool::pools;
 

@@ -9,7 +9,7 @@ use proctrace_overview::path::steps::Step;
 use proctrace_overview::path::{Doing, Explained};
 use proctrace_overview::path_findings::{Group, groups};
 use proctrace_recording::Recording;
-use proctrace_trace::Quantity;
+use proctrace_wire::Quantity;
 
 use crate::analysis::Analysis;
 use crate::shares::percent;
