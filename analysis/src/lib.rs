@@ -28,10 +28,8 @@ pub use proctrace_overview::rule_uses::classification;
 pub use proctrace_recording::Recording;
 pub use proctrace_recording::error::AnalysisError;
 pub use proctrace_recording::exit::{End, Exit};
-pub use proctrace_recording::knowledge::says_what_it_needs;
 pub use proctrace_recording::process::{Process, Task};
 pub use proctrace_recording::split::Ticks;
-pub use proctrace_recording::usage::Usage;
 pub use proctrace_sections::series::{self, SeriesOptions, SeriesRun, series};
 pub use proctrace_sections::{Analysis, Section, StartRun, environments};
 pub use proctrace_tables::{

@@ -3,7 +3,7 @@
 use proctrace_classify::fast::Bits;
 use proctrace_findings::{Advice, Gain, count, time};
 use proctrace_overview::path::{Doing, Part};
-use proctrace_recording::bins::BinSeries;
+use proctrace_recording::bin_series::BinSeries;
 use proctrace_recording::process::Process;
 
 use super::Found;

@@ -1,4 +1,4 @@
-//! Sources and needs of each figure of a process and of a thread.
+//! Sources of each figure of a process and of a thread.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -10,32 +10,12 @@ use proctrace_wire::Quantity;
 use proctrace_recording::Recording;
 use proctrace_recording::exit::Exit;
 use proctrace_recording::process::{Process, Task};
-use proctrace_recording::usage::Usage;
-
-/// The quantities without which it is not known of any process.
-pub fn needs(figure: Figure) -> &'static [Quantity] {
-    match figure {
-        Figure::CpuNs | Figure::ChildrenWaitedCpuNs => &[Quantity::Cpu],
-        Figure::UserNs | Figure::SystemNs => &[Quantity::Cpu, Quantity::Split],
-        // Recorded even where they are too few to split anything: see `is_known`.
-        Figure::UserTicksNs | Figure::SystemTicksNs => &[Quantity::Cpu],
-        Figure::RunDelayNs => &[Quantity::RunDelay],
-        Figure::VoluntarySwitches | Figure::InvoluntarySwitches | Figure::Migrations => {
-            &[Quantity::Switches]
-        }
-        Figure::MinorFaults | Figure::MajorFaults => &[Quantity::Faults],
-        Figure::ReadBytes | Figure::WriteBytes | Figure::ReadCallBytes | Figure::WriteCallBytes => {
-            &[Quantity::Io]
-        }
-        Figure::PeakRssBytes => &[Quantity::PeakRss],
-        Figure::Opens => &[Quantity::LookupsOpen],
-        Figure::FailedLookups => &Quantity::LOOKUPS,
-    }
-}
+use proctrace_recording::usage::counter;
+use proctrace_replay::Usage;
 
 /// Quantities that the figures need and those given, each once.
 pub fn needs_of_all(others: &[Quantity]) -> Vec<Quantity> {
-    let figures = Figure::ALL.into_iter().flat_map(|figure| needs(figure).iter().copied());
+    let figures = Figure::ALL.into_iter().flat_map(|figure| figure.needs().iter().copied());
     let all: BTreeSet<Quantity> = others.iter().copied().chain(figures).collect();
     all.into_iter().collect()
 }
@@ -44,7 +24,7 @@ pub fn needs_of_all(others: &[Quantity]) -> Vec<Quantity> {
 pub fn is_known(recording: &Recording, figure: Figure) -> bool {
     match figure {
         Figure::UserTicksNs | Figure::SystemTicksNs => recording.knows_ticks(),
-        _ => recording.knows.all(needs(figure)),
+        _ => recording.knows.all(figure.needs()),
     }
 }
 
@@ -59,26 +39,13 @@ enum Source {
 }
 
 fn source(figure: Figure) -> Source {
+    if let Some(counter) = counter(figure) {
+        return Source::Used(counter);
+    }
     match figure {
-        Figure::CpuNs => Source::Used(|used| used.run_ns),
-        Figure::UserTicksNs => Source::Used(|used| used.utime_ns),
-        Figure::SystemTicksNs => Source::Used(|used| used.stime_ns),
-        Figure::RunDelayNs => Source::Used(|used| used.run_delay_ns),
-        Figure::VoluntarySwitches => Source::Used(|used| used.nvcsw),
-        Figure::InvoluntarySwitches => Source::Used(|used| used.nivcsw),
-        Figure::MinorFaults => Source::Used(|used| used.minflt),
-        Figure::MajorFaults => Source::Used(|used| used.majflt),
-        Figure::ReadBytes => Source::Used(|used| used.read_bytes),
-        Figure::WriteBytes => Source::Used(|used| used.write_bytes),
-        Figure::ReadCallBytes => Source::Used(|used| used.rchar),
-        Figure::WriteCallBytes => Source::Used(|used| used.wchar),
         Figure::Migrations => Source::Told(|end| end.migrations),
         Figure::Opens => Source::Told(|end| end.opens),
-        Figure::UserNs
-        | Figure::SystemNs
-        | Figure::ChildrenWaitedCpuNs
-        | Figure::PeakRssBytes
-        | Figure::FailedLookups => Source::Process,
+        _ => Source::Process,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use proctrace_findings::{Chart, Table};
 use proctrace_recording::Recording;
-use proctrace_recording::knowledge::{Knows, chart_needs, column_needs, table_needs, unit_needs};
+use proctrace_recording::knowledge::Knows;
 use proctrace_wire::Quantity;
 
 use crate::events::EventLog;
@@ -41,18 +41,14 @@ impl Content {
     /// rows are not known, and charts.
     pub fn only_known(mut self, knows: &Knows) -> Self {
         for table in &mut self.tables {
-            let rows_need = table_needs(table.name).unwrap_or(&[]);
             let mut lacking: Vec<Quantity> = Vec::new();
+            let rows_need = table.rows_need.unwrap_or(&[]);
             if knows.all(rows_need) {
                 for column in &mut table.columns {
-                    let needs = [unit_needs(column.unit), column_needs(column.name)].concat();
+                    let needs = column.all_needs();
                     if !knows.all(&needs) {
                         column.values.forget();
-                        for need in &needs {
-                            if !lacking.contains(need) {
-                                lacking.push(*need);
-                            }
-                        }
+                        lacking.extend(needs);
                     }
                 }
             } else {
@@ -65,7 +61,7 @@ impl Content {
                 table.notes.insert(0, format!("Not known: {why}."));
             }
         }
-        self.charts.retain(|chart| chart_needs(chart.name).is_none_or(|needs| knows.all(needs)));
+        self.charts.retain(|chart| chart.needs.is_none_or(|needs| knows.all(needs)));
         self
     }
 }

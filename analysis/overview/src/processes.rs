@@ -1,6 +1,6 @@
 //! Individual processes as rows of tables.
 
-use proctrace_findings::{Table, Unit, Values};
+use proctrace_findings::{Figure, Table, Unit, Values};
 
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
@@ -29,6 +29,9 @@ pub fn cpu_columns(table: Table, recording: &Recording, rows: &[usize]) -> Table
     let own = |process: &Process| recording.split.own(&recording.divided_of(process));
     table
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|process| process.cpu.total_ns()))
+        .needs(Figure::CpuNs.needs())
         .whole("user_ns", "user", Unit::Nanoseconds, of().map(|p| Some(own(p)?.user_ns)))
+        .needs(Figure::UserNs.needs())
         .whole("system_ns", "system", Unit::Nanoseconds, of().map(|p| Some(own(p)?.system_ns)))
+        .needs(Figure::SystemNs.needs())
 }

@@ -3,12 +3,10 @@
 use proctrace_findings::{Category, Spawner};
 use proctrace_recording::Recording;
 use proctrace_wire::Quantity;
-use proctrace_wire::Quantity::{Cpu, Execs, Forks, PeakRss, Times};
+use proctrace_wire::Quantity::{Cpu, PeakRss, Times};
 
 use crate::sums::{ProgramSum, Sums};
 
-/// Quantities needed to know which program each process ran.
-const WHO: [Quantity; 2] = [Forks, Execs];
 const SPLIT: [Quantity; 2] = [Cpu, Quantity::Split];
 
 /// The spawner of the command itself, and of processes whose spawner is unknown.
@@ -16,7 +14,7 @@ pub const NO_ONE: &str = "-";
 
 /// Every program, most processes first; those that only executed another program come last.
 pub fn categories(recording: &Recording, sums: &Sums<'_>) -> Vec<Category> {
-    if !recording.knows.all(&WHO) {
+    if !recording.knows.all(&Quantity::WHO) {
         return Vec::new();
     }
     sums.programs().iter().map(|row| category(recording, row)).collect()
@@ -61,7 +59,7 @@ fn category(recording: &Recording, row: &ProgramSum) -> Category {
 
 /// Spawners and what they started, most frequent first.
 pub fn spawners(recording: &Recording, sums: &Sums<'_>) -> Vec<Spawner> {
-    if !recording.knows.all(&WHO) {
+    if !recording.knows.all(&Quantity::WHO) {
         return Vec::new();
     }
     let over_s = recording.wall_ns().max(recording.recorded_ns()) as f64 / 1e9;

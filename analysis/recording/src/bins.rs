@@ -4,70 +4,14 @@
 //! increase between two of these points is spread evenly over the interval, so each bin's value is
 //! exact up to the sampling interval, and the sum over all bins is exact.
 
-use proctrace_replay::{CpuTime, scale};
-use proctrace_wire::layout::{Attach, Sample, Tick};
+use proctrace_replay::{CpuTime, Usage, scale};
+use proctrace_wire::layout::Tick;
 
-use crate::exit::End;
-use crate::split::{Balance, Growth, Ticks};
+use crate::bin_series::{BinKind, BinSeries};
+use crate::split::{Balance, Growth};
 
 /// Maximum number of bins: a week in bins of 0.1 s would be six million.
 const BINS_MAX: u64 = 20_000;
-
-/// A quantity with one value per bin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(usize)]
-pub enum BinSeries {
-    /// CPU time in user mode, in nanoseconds: estimated from pooled ticks, see `split`.
-    User,
-    /// CPU time in the kernel, in nanoseconds: estimated in the same way.
-    System,
-    /// The same CPU time as the kernel splits it task by task and reports it to samplers of /proc.
-    ToldUser,
-    ToldSystem,
-    SwitchesVoluntary,
-    SwitchesInvoluntary,
-    /// Bytes read from and written to storage.
-    ReadBytes,
-    WriteBytes,
-    /// Bytes transferred by read(2), write(2) and similar calls.
-    CallReadBytes,
-    CallWriteBytes,
-    FaultsMinor,
-    FaultsMajor,
-    /// Time runnable without a CPU, in nanoseconds.
-    RunDelay,
-    /// Births of tasks, threads included.
-    Forks,
-    Execs,
-    /// Ends of tasks, threads included.
-    Exits,
-    LookupsFailed,
-    /// Tasks running or runnable, asleep, and in uninterruptible sleep: the mean over the ticks in
-    /// a bin, or the last known value where a bin has no tick. Unknown before the first tick, see
-    /// `Bins::known_from`.
-    Running,
-    Sleeping,
-    Uninterruptible,
-    /// Live tasks: the exact mean over the bin.
-    Live,
-}
-
-impl BinSeries {
-    const COUNT: usize = Self::Live as usize + 1;
-}
-
-/// The task counters whose increase is spread over time, in the order of the quantities.
-const COUNTERS: [BinSeries; 9] = [
-    BinSeries::SwitchesVoluntary,
-    BinSeries::SwitchesInvoluntary,
-    BinSeries::ReadBytes,
-    BinSeries::WriteBytes,
-    BinSeries::CallReadBytes,
-    BinSeries::CallWriteBytes,
-    BinSeries::FaultsMinor,
-    BinSeries::FaultsMajor,
-    BinSeries::RunDelay,
-];
 
 /// The time series: one value per bin and quantity.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -89,37 +33,13 @@ pub struct CategoryBins {
     pub processes: Vec<f64>,
 }
 
-/// A task's counters at one point in time.
+/// A task's usage at one point in time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Point {
     pub time_ns: u64,
-    run_ns: u64,
-    ticks: Ticks,
+    used: Usage,
     /// CPU time as the kernel splits it: what samplers of /proc read.
     told: CpuTime,
-    counters: [u64; COUNTERS.len()],
-}
-
-macro_rules! point_of {
-    ($time_ns:expr, $record:expr) => {
-        Point {
-            time_ns: $time_ns,
-            run_ns: $record.run_ns,
-            ticks: Ticks { user_ns: $record.utime_ns, system_ns: $record.stime_ns },
-            told: scale($record.run_ns, $record.utime_ns, $record.stime_ns),
-            counters: [
-                $record.nvcsw,
-                $record.nivcsw,
-                $record.read_bytes,
-                $record.write_bytes,
-                $record.rchar,
-                $record.wchar,
-                $record.minflt,
-                $record.majflt,
-                $record.run_delay_ns,
-            ],
-        }
-    };
 }
 
 impl Point {
@@ -127,16 +47,8 @@ impl Point {
         Self { time_ns, ..Self::default() }
     }
 
-    pub fn of_attach(attach: &Attach) -> Self {
-        point_of!(attach.head.time_ns, attach)
-    }
-
-    pub(crate) fn of_sample(sample: &Sample) -> Self {
-        point_of!(sample.head.time_ns, sample)
-    }
-
-    pub(crate) fn of_end(end: &End) -> Self {
-        point_of!(end.time_ns, end.record)
+    pub fn new(time_ns: u64, used: Usage) -> Self {
+        Self { time_ns, used, told: scale(used.run_ns, used.utime_ns, used.stime_ns) }
     }
 
     /// The task's CPU time since an earlier point, as the kernel splits it.
@@ -149,8 +61,8 @@ impl Point {
         Growth {
             from_ns: before.time_ns,
             to_ns: self.time_ns,
-            run_ns: self.run_ns.saturating_sub(before.run_ns),
-            ticks: self.ticks.minus(before.ticks),
+            run_ns: self.used.run_ns.saturating_sub(before.used.run_ns),
+            ticks: self.used.ticks().minus(before.used.ticks()),
         }
     }
 
@@ -162,7 +74,7 @@ impl Point {
         let system = self.told.system_ns.max(before.told.system_ns);
         let user = (total - system.min(total)).max(before.told.user_ns);
         self.told = CpuTime { user_ns: user, system_ns: total - user.min(total) };
-        self.run_ns = self.run_ns.max(before.run_ns);
+        self.used.run_ns = self.used.run_ns.max(before.used.run_ns);
         self
     }
 }
@@ -204,10 +116,8 @@ impl Bins {
     /// of the first tick, or the number of bins if there is none. Values in earlier bins are
     /// meaningless.
     pub fn known_from(&self, quantity: BinSeries) -> usize {
-        match quantity {
-            BinSeries::Running | BinSeries::Sleeping | BinSeries::Uninterruptible => {
-                self.ticks.iter().position(|ticks| *ticks > 0).unwrap_or(self.len)
-            }
+        match quantity.kind() {
+            BinKind::Sampled => self.ticks.iter().position(|ticks| *ticks > 0).unwrap_or(self.len),
             _ => 0,
         }
     }
@@ -227,16 +137,14 @@ impl Bins {
         mut each: impl FnMut(usize, f64),
     ) -> Point {
         let to = to.after(from);
-        let run_ns = to.run_ns.saturating_sub(from.run_ns) as f64;
+        let grown = to.used.since(from.used);
+        let run_ns = grown.run_ns as f64;
         let told = to.told - from.told;
-        let mut grown = [0.0; COUNTERS.len()];
-        for ((grown, now), before) in grown.iter_mut().zip(to.counters).zip(from.counters) {
-            *grown = now.saturating_sub(before) as f64;
-        }
+        let increases = BinSeries::increases(&grown);
         for (bin, share) in self.shares(from.time_ns, to.time_ns) {
-            for (quantity, grown) in COUNTERS.into_iter().zip(grown) {
-                if grown != 0.0 {
-                    self.values[quantity as usize][bin] += grown * share;
+            for (quantity, grown) in increases {
+                if grown != 0 {
+                    self.values[quantity as usize][bin] += grown as f64 * share;
                 }
             }
             self.values[BinSeries::ToldUser as usize][bin] += told.user_ns as f64 * share;
@@ -405,10 +313,8 @@ mod tests {
     #[test]
     fn growth_is_spread_over_the_time_it_took() {
         let mut bins = Bins::new(0, 40 * MS, 10 * MS, 1);
-        let mut counters = [0; COUNTERS.len()];
-        counters[0] = 30;
         let born = Point::born(5 * MS);
-        let to = Point { time_ns: 35 * MS, run_ns: 300, counters, ..Point::default() };
+        let to = Point::new(35 * MS, Usage { run_ns: 300, nvcsw: 30, ..Usage::default() });
         let mut told = Vec::new();
         let to = bins.add_growth(&born, to, |bin, ns| told.push((bin, ns)));
         bins.add_divided(&to.growth_since(&born), 0.25, 0);
@@ -475,7 +381,7 @@ mod tests {
             let mut point = Point::born(times[0] * MS);
             for (at, time) in times.iter().enumerate().skip(1) {
                 let run_ns = user * at as u64;
-                let to = Point { time_ns: time * MS, run_ns, ..Point::default() };
+                let to = Point::new(time * MS, Usage { run_ns, ..Usage::default() });
                 let to = bins.add_growth(&point, to, |_, _| ());
                 bins.add_divided(&to.growth_since(&point), share, 0);
                 point = to;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::process::Task;
-use crate::usage::Usage;
+use proctrace_replay::Usage;
 
 /// Numbers of records, counted while reading.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Totals {
     /// The sum of both.
     pub fn plus(self, other: &Self) -> Self {
         Self {
-            used: self.used.plus(&other.used),
+            used: self.used.plus(other.used),
             threads: self.threads + other.threads,
             alive: self.alive + other.alive,
             opens: self.opens.saturating_add(other.opens),
@@ -69,7 +69,7 @@ impl Totals {
     }
 
     pub fn add(&mut self, task: &Task) {
-        self.used = self.used.plus(&task.used());
+        self.used = self.used.plus(task.used());
         self.threads += u64::from(task.is_thread);
         match task.end() {
             None => self.alive += 1,

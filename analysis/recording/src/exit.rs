@@ -1,5 +1,6 @@
 //! The end of a task, and what is kept of its exit record.
 
+use proctrace_replay::Usage;
 use proctrace_wire::layout::EXIT_RELEASED;
 
 use crate::split::Ticks;
@@ -34,21 +35,24 @@ impl<const UNIT: u64> From<Units<UNIT>> for u64 {
 }
 
 macro_rules! kept_of_exit {
-    ($($(#[$doc:meta])+ $field:ident: $type:ty as $tiny:ty,)+) => {
+    ({ $($(#[$own_doc:meta])+ $own:ident: u32 as $own_tiny:ty,)+ } { $($counter:ident as $tiny:ty,)+ }) => {
         /// The counters of a task's exit record.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Exit {
             /// CPU time that the kernel may have left out when the process was waited for: the last
             /// time slice of a task that was released before it had left its CPU.
             pub(crate) tail_ns: u64,
-            $($(#[$doc])+ pub $field: $type,)+
+            $($(#[$own_doc])+ pub $own: u32,)+
+            /// Its usage.
+            pub used: Usage,
         }
 
         /// A compact form that suffices for most tasks: there may be millions of them.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct TinyExit {
             tail_ns: u32,
-            $($field: $tiny,)+
+            $($own: $own_tiny,)+
+            $($counter: $tiny,)+
         }
 
         impl Exit {
@@ -56,7 +60,8 @@ macro_rules! kept_of_exit {
             pub(crate) fn tiny(&self) -> Option<TinyExit> {
                 Some(TinyExit {
                     tail_ns: self.tail_ns.try_into().ok()?,
-                    $($field: self.$field.try_into().ok()?,)+
+                    $($own: self.$own.try_into().ok()?,)+
+                    $($counter: self.used.$counter.try_into().ok()?,)+
                 })
             }
         }
@@ -64,7 +69,11 @@ macro_rules! kept_of_exit {
         impl From<&TinyExit> for Exit {
             #[inline]
             fn from(tiny: &TinyExit) -> Self {
-                Self { tail_ns: tiny.tail_ns.into(), $($field: tiny.$field.into(),)+ }
+                Self {
+                    tail_ns: tiny.tail_ns.into(),
+                    $($own: tiny.$own.into(),)+
+                    used: Usage { $($counter: tiny.$counter.into(),)+ },
+                }
             }
         }
 
@@ -74,7 +83,8 @@ macro_rules! kept_of_exit {
                 let tail_ns = record.run_ns.saturating_sub(record.run_at_exit_ns);
                 Self {
                     tail_ns: if released { tail_ns } else { 0 },
-                    $($field: record.$field,)+
+                    $($own: record.$own,)+
+                    used: record.into(),
                 }
             }
         }
@@ -96,36 +106,28 @@ impl TinyExit {
 }
 
 kept_of_exit! {
-    /// Successful opens.
-    opens: u32 as u16,
-    /// Failed look-ups, counted independently of their records.
-    lookups_failed: u32 as u16,
-    /// Failed execs, counted independently of their records.
-    execs_failed: u32 as u8,
-    /// Migrations to another CPU; 0 in traces before wire version 3.
-    migrations: u32 as u8,
-    /// CPU time, exact.
-    run_ns: u64 as u32,
-    /// User time, sampled by ticks.
-    utime_ns: u64 as u32,
-    /// System time, sampled by ticks.
-    stime_ns: u64 as u32,
-    /// Voluntary context switches.
-    nvcsw: u64 as u8,
-    /// Involuntary context switches.
-    nivcsw: u64 as u8,
-    /// Minor faults.
-    minflt: u64 as u16,
-    /// Major faults.
-    majflt: u64 as u8,
-    /// Bytes read by system calls.
-    rchar: u64 as u32,
-    /// Bytes written by system calls.
-    wchar: u64 as u32,
-    /// Bytes read from storage.
-    read_bytes: u64 as Units<512>,
-    /// Bytes written to storage.
-    write_bytes: u64 as Units<4096>,
-    /// Time spent runnable without a CPU.
-    run_delay_ns: u64 as u32,
+    {
+        /// Successful opens.
+        opens: u32 as u16,
+        /// Failed look-ups, counted independently of their records.
+        lookups_failed: u32 as u16,
+        /// Failed execs, counted independently of their records.
+        execs_failed: u32 as u8,
+        /// Migrations to another CPU; 0 in traces before wire version 3.
+        migrations: u32 as u8,
+    }
+    {
+        run_ns as u32,
+        utime_ns as u32,
+        stime_ns as u32,
+        nvcsw as u8,
+        nivcsw as u8,
+        minflt as u16,
+        majflt as u8,
+        rchar as u32,
+        wchar as u32,
+        read_bytes as Units<512>,
+        write_bytes as Units<4096>,
+        run_delay_ns as u32,
+    }
 }

@@ -3,20 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use proctrace_findings::{Knowledge as State, Known, Loss, Unit};
+use proctrace_findings::{Knowledge as State, Known, Loss, MetricFamily};
 use proctrace_trace::{Header, Knowledge, SCOPE_TREE};
 use proctrace_wire::{Kind, Quantity};
 
-use Quantity::{
-    Cpu, Execs, Faults, Forks, Io, LookupsAccess, LookupsChdir, LookupsExec, LookupsOpen,
-    LookupsReadlink, LookupsStat, Memory, PeakRss, RunDelay, Samples, Split, Switches, Times,
-    Waits,
-};
-
-/// Quantities needed to know which program each process ran: its own exec, or its forker's program.
-pub const WHO: &[Quantity] = &[Forks, Execs];
-const LOOKUPS: &[Quantity] =
-    &[LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir];
+use Quantity::{Cpu, Forks, Memory, RunDelay, Samples, Split, Times, Waits};
 
 /// Knowledge of each quantity.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,15 +18,6 @@ pub struct Knows {
     /// True if the source read sums over a whole tree of processes.
     sums_tree: bool,
 }
-
-/// Metrics that are sums over all tasks.
-const SUMS: [&str; 5] = [
-    "total_cpu_seconds",
-    "total_cpu_user_seconds",
-    "total_cpu_system_seconds",
-    "read_bytes",
-    "write_bytes",
-];
 
 impl Knows {
     /// The initial state, as declared in the header.
@@ -108,9 +90,8 @@ impl Knows {
     }
 
     /// True if what a metric needs is known.
-    pub fn knows_metric(&self, family: &str) -> bool {
-        let needs = metric_needs(family).unwrap_or(&[]);
-        if SUMS.contains(&family) { self.sums(needs) } else { self.all(needs) }
+    pub fn knows_metric(&self, family: &MetricFamily) -> bool {
+        if family.is_sum { self.sums(family.needs) } else { self.all(family.needs) }
     }
 
     /// True if the failures of a family of calls, given by name, are known.
@@ -156,7 +137,10 @@ impl Knows {
             }
             let lost: u64 = losses
                 .iter()
-                .filter(|loss| is_lost_with(quantity, &loss.kind))
+                .filter(|loss| {
+                    quantity
+                        .is_lost_with(Kind::ALL.into_iter().find(|kind| kind.name() == loss.kind))
+                })
                 .fold(0, |lost, loss| lost.saturating_add(loss.count));
             match lost {
                 0 => (State::Exact, None),
@@ -174,243 +158,11 @@ impl Knows {
     }
 }
 
-/// True if losing records of a kind makes a quantity incomplete.
-fn is_lost_with(quantity: Quantity, kind: &str) -> bool {
-    let kind = Kind::ALL.into_iter().find(|known| known.name() == kind);
-    match kind {
-        // A task that is not followed is missing from every quantity.
-        Some(Kind::Fork | Kind::Attach) | None => true,
-        Some(Kind::Exec) => matches!(quantity, Execs | Quantity::Argv),
-        Some(Kind::ExecArgs) => quantity == Quantity::Argv,
-        Some(Kind::ExecFailed) => quantity == LookupsExec,
-        Some(Kind::Exit) => {
-            matches!(quantity, Cpu | Split | Switches | RunDelay | Faults | PeakRss | Io)
-        }
-        Some(Kind::LookupFailed | Kind::LookupNamed | Kind::LookupAgain) => {
-            Quantity::LOOKUPS.contains(&quantity)
-        }
-        Some(Kind::Sample | Kind::Tick) => quantity == Samples,
-        Some(Kind::Env) => quantity == Quantity::Environment,
-        Some(Kind::Memory) => quantity == Memory,
-        Some(Kind::LookupTime) => quantity == Quantity::LookupTimes,
-        Some(Kind::OpenedNamed | Kind::OpenedAgain) => quantity == Quantity::OpenedFiles,
-        Some(Kind::Place | Kind::Mounts) => quantity == Quantity::Mounts,
-        Some(Kind::Wait) => quantity == Quantity::Waits,
-        Some(Kind::Signal) => quantity == Quantity::Signals,
-        Some(Kind::Rename | Kind::Loss | Kind::Blind | Kind::Workdir) => false,
-    }
-}
-
-/// The quantities that a metric needs, by its stable name; `None` if there is no such family.
-pub fn metric_needs(family: &str) -> Option<&'static [Quantity]> {
-    Some(match family {
-        "total_processes" | "total_threads" | "total_tasks" => &[Forks],
-        "peak_tasks" | "peak_processes" => &[Forks, Times],
-        "total_detached" => &[Forks],
-        "total_execs" => &[Execs],
-        "execs" => &[Execs],
-        "total_execs_failed" => &[LookupsExec],
-        "total_commands"
-        | "total_framework_processes"
-        | "processes"
-        | "threads"
-        | "command_processes"
-        | "command_threads"
-        | "detached_processes"
-        | "spawns" => WHO,
-        "total_failed_lookups" => LOOKUPS,
-        "command_failed_lookups" => {
-            &[Forks, Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
-        }
-        // Decided per family of calls: see `by_kind`.
-        "failed_lookups" | "directory_failed_lookups" => &[],
-        "total_opens" => &[LookupsOpen],
-        "total_cpu_user_seconds" | "total_cpu_system_seconds" => &[Forks, Cpu, Split],
-        "total_cpu_seconds" => &[Forks, Cpu],
-        "detached_cpu_seconds" | "unwaited_cpu_seconds" => &[Forks, Cpu],
-        "cpu_user_seconds" | "cpu_system_seconds" => &[Forks, Execs, Cpu, Split],
-        "command_cpu_seconds" => &[Forks, Execs, Cpu],
-        "wall_seconds" => &[Times],
-        "run_delay_seconds" => &[Forks, RunDelay],
-        "phase_begin_seconds" | "phase_wall_seconds" => &[Execs, Quantity::Argv, Times],
-        "phase_processes" => &[Forks, Execs, Quantity::Argv],
-        "phase_cpu_seconds" => &[Forks, Execs, Quantity::Argv, Cpu, Samples],
-        "phase_failed_lookups" => &[
-            Execs,
-            Quantity::Argv,
-            LookupsOpen,
-            LookupsStat,
-            LookupsAccess,
-            LookupsReadlink,
-            LookupsChdir,
-        ],
-        "phase_peak_pss_bytes" => &[Execs, Quantity::Argv, Memory],
-        "peak_rss_bytes" => &[Forks, PeakRss],
-        "command_peak_rss_bytes" => &[Forks, Execs, Quantity::Argv, PeakRss],
-        "peak_pss_bytes" => &[Memory],
-        "switches_voluntary" | "switches_involuntary" => &[Forks, Switches],
-        "faults_minor" | "faults_major" => &[Forks, Faults],
-        "read_bytes" | "write_bytes" => &[Forks, Io],
-        _ => return None,
-    })
-}
-
-/// Metrics that are broken down by family of calls, each family known independently.
-pub const BY_KIND: [&str; 2] = ["failed_lookups", "directory_failed_lookups"];
-
-/// Quantities that a table needs for its rows and for all of its columns.
-pub fn table_needs(table: &str) -> Option<&'static [Quantity]> {
-    Some(match table {
-        "counts" | "programs" | "lives" | "spawn_sources" | "spawn_lines" | "spawners"
-        | "spawn_pairs" | "ancestry" => WHO,
-        "lifetimes" => &[Forks, Times],
-        "ends" | "end_chain" | "fatal_signals" => WHO,
-        "accounting" | "accounting_why" => &[Forks, Cpu],
-        "accounting_looks" => &[Forks, Cpu, Samples],
-        "accounting_processes" => &[Forks, Execs, Cpu],
-        "detached" | "programs_by_cpu" => WHO,
-        // Each metric is checked by itself, and look-ups per call.
-        "summary" | "lookups" | "lookup_paths" => &[],
-        "lookup_programs" => {
-            &[Forks, Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
-        }
-        "opened_files" | "needed_files" => &[Quantity::OpenedFiles],
-        "file_flows" => &[Forks, Execs, Quantity::OpenedFiles],
-        "memory_processes" | "memory_courses" => &[Forks, Execs, Memory],
-        "memory_looks" => &[Forks, Memory],
-        // These describe the recording itself and are always known.
-        "laws" | "losses" | "known" | "unseen" => &[],
-        // Each series is checked by itself.
-        "correlations" | "correlation_lags" | "correlation_signs" | "correlation_matrix" => &[],
-        "switches" | "switches_programs" => &[Forks, Execs, Switches],
-        "task_states" => &[Forks, Cpu, RunDelay, Samples],
-        "concurrency" | "serial" | "amdahl" | "overcommit" => &[Forks, Cpu, Samples],
-        "startup" | "startup_totals" => {
-            &[Forks, Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
-        }
-        "pools" | "pool_phases" | "pool_scaling" | "pool_workers" | "pool_cores"
-        | "pool_writer" | "pool_resources" => &[Forks, Execs, Cpu, Samples],
-        "pool_memory" => &[Forks, Execs, Memory],
-        "critical_path" | "path_stretches" | "path_programs" | "path_categories"
-        | "path_phases" => &[Forks, Execs, Waits],
-        "phases" | "phase_programs" => &[Forks, Execs, Quantity::Argv],
-        "phase_directories" => &[
-            Execs,
-            Quantity::Argv,
-            LookupsOpen,
-            LookupsStat,
-            LookupsAccess,
-            LookupsReadlink,
-            LookupsChdir,
-        ],
-        _ => return None,
-    })
-}
-
-/// The quantity that all values of a unit need.
-pub fn unit_needs(unit: Unit) -> &'static [Quantity] {
-    match unit {
-        Unit::Nanoseconds | Unit::PerSecond => &[Times],
-        _ => &[],
-    }
-}
-
-/// Quantities that a column needs, in whichever table it occurs, beside what its unit does.
-pub fn column_needs(column: &str) -> &'static [Quantity] {
-    match column {
-        "system_percent"
-        | "system_low_percent"
-        | "system_high_percent"
-        | "ticks"
-        | "user_ns"
-        | "system_ns"
-        | "system_cpu_ns"
-        | "system_mean_ns" => &[Cpu, Split],
-        "cpu_ns"
-        | "cpu_mean_ns"
-        | "cpu_percent"
-        | "shorter_cpu_ns"
-        | "shorter_cpu_percent"
-        | "efficiency_percent"
-        | "per_cpu_second"
-        | "loading_cpu_most_ns" => &[Cpu],
-        "voluntary" | "involuntary" | "voluntary_ratio" | "migrations" => &[Switches],
-        "minor_faults" => &[Faults],
-        "peak_rss_bytes" => &[PeakRss],
-        "cores_in_use" | "cores_idle" => &[Cpu, Samples],
-        "faster" | "wanted_percent" => &[RunDelay],
-        "command_line" => &[Quantity::Argv],
-        "failed_lookups" => LOOKUPS,
-        _ => &[],
-    }
-}
-
-/// Quantities that a chart needs.
-pub fn chart_needs(chart: &str) -> Option<&'static [Quantity]> {
-    Some(match chart {
-        "counts" | "categories" | "spawners" | "ancestry_count" => WHO,
-        "ancestry_cpu" => &[Forks, Execs, Cpu],
-        "ancestry_system" => &[Forks, Execs, Cpu, Split],
-        "lifetimes" => &[Forks, Execs, Times],
-        "accounting" => &[Forks, Cpu, Split],
-        "correlations" => &[],
-        "switches" => &[Forks, Execs, Switches, Cpu],
-        "task_states" => &[Forks, Cpu, RunDelay, Samples],
-        "concurrency" | "amdahl" => &[Forks, Cpu, Samples],
-        "startup" => {
-            &[Forks, Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
-        }
-        "pool_workers" | "pool_cpu" | "pool_writer" => &[Forks, Execs, Cpu, Samples],
-        "pool_memory" | "pool_sharing" => &[Forks, Execs, Memory],
-        "critical_path" => &[Forks, Execs, Waits],
-        _ => return None,
-    })
-}
-
-/// True if the needs of a table or chart of this name are declared: each must declare them.
-pub fn says_what_it_needs(name: &str) -> bool {
-    table_needs(name).is_some() || chart_needs(name).is_some()
-}
-
-/// Quantities that a time series needs, by its name in the correlations.
-pub fn series_needs(series: &str) -> &'static [Quantity] {
-    match series {
-        "system CPU" | "user CPU" => &[Forks, Execs, Cpu, Split, Samples],
-        "forks" | "live tasks" => &[Forks, Times],
-        "exits" => &[Times],
-        "switches" | "voluntary" | "involuntary" => &[Forks, Switches, Samples],
-        "running" => &[Samples],
-        "read" | "write" => &[Forks, Io, Samples],
-        "execs" => &[Execs, Times],
-        "look-ups" => {
-            &[LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir, Times]
-        }
-        _ => &[],
-    }
-}
-
-/// Quantities that the check of a conservation law needs.
-pub(crate) fn law_needs(law: &str) -> &'static [Quantity] {
-    match law {
-        "births" | "parents" | "starts" => &[Forks],
-        "waits" | "cpu" | "cgroup" => &[Forks, Cpu],
-        "failed execs" => &[LookupsExec],
-        "opens" => &[Quantity::OpenedFiles],
-        _ => &[],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proctrace_findings::FAMILIES;
 
-    #[test]
-    fn every_family_of_figures_says_what_it_needs() {
-        for family in FAMILIES {
-            assert!(metric_needs(family.name).is_some(), "{}", family.name);
-        }
-    }
+    use Quantity::{LookupsOpen, LookupsStat};
 
     #[test]
     fn reasons_are_told_once() {
@@ -427,12 +179,21 @@ mod tests {
             )
         );
         assert_eq!(knows.why_not(&[Forks]), None);
-        assert!(knows.knows_metric("total_cpu_seconds"));
+        assert!(knows.knows_metric(MetricFamily::named("total_cpu_seconds").unwrap()));
         knows.lacks(Forks, "not in a log of prmon".into());
-        assert!(!knows.knows_metric("total_cpu_seconds") && !knows.sums(&[Forks, Cpu]));
+        assert!(
+            !knows.knows_metric(MetricFamily::named("total_cpu_seconds").unwrap())
+                && !knows.sums(&[Forks, Cpu])
+        );
         knows.sums_tree = true;
-        assert!(knows.knows_metric("total_cpu_seconds") && knows.sums(&[Forks, Cpu]));
-        assert!(!knows.knows_metric("detached_cpu_seconds") && !knows.all(&[Forks, Cpu]));
+        assert!(
+            knows.knows_metric(MetricFamily::named("total_cpu_seconds").unwrap())
+                && knows.sums(&[Forks, Cpu])
+        );
+        assert!(
+            !knows.knows_metric(MetricFamily::named("detached_cpu_seconds").unwrap())
+                && !knows.all(&[Forks, Cpu])
+        );
         assert!(!knows.sums(&[Forks, Memory]));
         assert_eq!((knows.some(&[Cpu], 1), knows.some(&[Cpu, Memory], 1)), (Some(1), None));
     }

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![expect(missing_docs, reason = "fields are named after what they hold, with their unit")]
 
+pub mod bin_series;
 pub mod bins;
 pub mod books;
 pub mod costs;
@@ -58,9 +59,9 @@ use crate::opened::OpenedFiles;
 use crate::process::{MemoryReading, Process, ProgramRun, Task};
 use crate::split::{Divided, Split, Ticks};
 use crate::tracks::Track;
-use crate::usage::Usage;
 use crate::waits::{SentSignal, Wait};
 use crate::watch::Watch;
+use proctrace_replay::Usage;
 
 /// The contents of one trace, read once.
 #[derive(Debug)]
@@ -248,7 +249,7 @@ impl Recording {
     /// Usage of a process's tasks while they were followed.
     pub fn used_by(&self, process: &Process) -> Usage {
         let tasks = process.tasks().map(|task| self.tasks[task].used());
-        tasks.fold(Usage::default(), |sum, used| sum.plus(&used))
+        tasks.fold(Usage::default(), |sum, used| sum.plus(used))
     }
 
     /// The ticks that hit a process's tasks while they were followed.

@@ -7,7 +7,7 @@ use proctrace_wire::layout::{self, EXIT_AUTOREAP};
 use crate::exit::{End, Exit};
 use crate::split::Ticks;
 use crate::stored_usage::StoredUsage;
-use crate::usage::Usage;
+use proctrace_replay::Usage;
 
 /// A program run: from one exec of a process to the next.
 #[derive(Debug, Clone)]
@@ -162,12 +162,12 @@ impl Task {
     #[inline]
     pub fn used(&self) -> Usage {
         let used = match (self.known.exit(), self.seen()) {
-            (Some(record), _) => Usage::from(&record),
+            (Some(record), _) => record.used,
             (None, Some(seen)) => Usage::from(seen),
             (None, None) => return Usage::default(),
         };
         match self.before() {
-            Some(before) => used.since(before),
+            Some(before) => used.since(*before),
             None => used,
         }
     }

@@ -8,6 +8,7 @@ pub use proctrace_replay::ticks::Ticks;
 pub use proctrace_replay::ticks::{
     Balance, ENOUGH_TICKS, Own, Pools, TickLength, divide, stretch_ns,
 };
+use proctrace_wire::Quantity;
 
 use proctrace_stats::wilson;
 
@@ -120,12 +121,14 @@ pub fn columns(
             Unit::Percent,
             certain().map(|certain| certain.system_percent),
         )
+        .needs(&[Quantity::Cpu, Quantity::Split])
         .real(
             "system_low_percent",
             "system from",
             Unit::Percent,
             certain().map(|certain| certain.interval_percent.map(|interval| interval.0)),
         )
+        .needs(&[Quantity::Cpu, Quantity::Split])
         .detail()
         .real(
             "system_high_percent",
@@ -133,8 +136,10 @@ pub fn columns(
             Unit::Percent,
             certain().map(|certain| certain.interval_percent.map(|interval| interval.1)),
         )
+        .needs(&[Quantity::Cpu, Quantity::Split])
         .detail()
         .real("ticks", "ticks", Unit::Count, certain().map(|certain| certain.ticks))
+        .needs(&[Quantity::Cpu, Quantity::Split])
         .detail()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, TinyExit};
 use crate::split::Ticks;
-use crate::usage::Usage;
+use proctrace_replay::Usage;
 
 /// Usage and end of a task.
 #[derive(Debug, Clone, Default)]
@@ -128,16 +128,16 @@ mod tests {
             &[0; size_of::<proctrace_wire::layout::Exit>()],
         );
         let mut record = Exit::from(&zero.unwrap());
-        record.run_ns = u64::from(u32::MAX);
-        (record.read_bytes, record.write_bytes) = (512, 1 << 20);
-        (record.majflt, record.nvcsw, record.opens) = (1, 20, 300);
+        record.used.run_ns = u64::from(u32::MAX);
+        (record.used.read_bytes, record.used.write_bytes) = (512, 1 << 20);
+        (record.used.majflt, record.used.nvcsw, record.opens) = (1, 20, 300);
         let mut known = StoredUsage::default();
         known.ends(record);
         assert!(matches!(known, StoredUsage::Tiny(_)));
-        record.run_ns += 1;
+        record.used.run_ns += 1;
         known.ends(record);
         assert!(matches!(known, StoredUsage::Large(_)));
-        assert_eq!(record.run_ns, known.exit().unwrap().run_ns);
+        assert_eq!(record.used.run_ns, known.exit().unwrap().used.run_ns);
         assert!(size_of::<crate::process::Task>() <= 80, "{}", size_of::<crate::process::Task>());
         assert!(
             size_of::<crate::process::Process>() <= 96,

@@ -72,7 +72,7 @@ impl Tracks {
                 }
                 let used_ns = process
                     .tasks()
-                    .map(|task| tasks[task].end().map_or(u64::MAX, |end| end.record.run_ns))
+                    .map(|task| tasks[task].end().map_or(u64::MAX, |end| end.record.used.run_ns))
                     .fold(0, u64::saturating_add);
                 Some((used_ns, at))
             })

@@ -17,7 +17,6 @@ use proctrace_overview::{
 use proctrace_recording::Recording;
 use proctrace_recording::books::waits::Accounting;
 use proctrace_recording::books::{detached, laws};
-use proctrace_recording::knowledge::WHO;
 
 /// A recording that is reported on. Obtaining several sections, or findings and metrics, from one
 /// of these saves passes over all processes.
@@ -177,7 +176,7 @@ impl<'a> Analysis<'a> {
 
     /// The critical path; `None` where it or its programs are not known.
     pub(crate) fn path(&self) -> Option<&Explained> {
-        let known = self.recording.knows.all(WHO);
+        let known = self.recording.knows.all(&Quantity::WHO);
         let path = || self.critical().filter(|_| known).map(|it| Explained::of(self.recording, it));
         self.path.get_or_init(path).as_ref()
     }

@@ -10,7 +10,7 @@ use proctrace_findings::{
 use proctrace_overview::summary;
 use proctrace_overview::sums::{Edge, Label, Sum};
 use proctrace_recording::Recording;
-use proctrace_recording::knowledge::{BY_KIND, Knows, metric_needs};
+use proctrace_recording::knowledge::Knows;
 use proctrace_wire::{Kind, Quantity};
 
 use crate::analysis::Analysis;
@@ -65,15 +65,15 @@ fn unknown(analysis: &Analysis<'_>) -> Vec<Unknown> {
     let mut unknown = Vec::new();
     for family in FAMILIES {
         let name = family.name;
-        if BY_KIND.contains(&name) {
+        if family.labels.contains(&"kind") {
             for quantity in Quantity::LOOKUPS {
                 if let Some(why) = knows.why_not(&[quantity]) {
                     let kind = quantity.family().map(str::to_owned);
                     unknown.push(Unknown { kind, ..Unknown::family(name, why) });
                 }
             }
-        } else if !knows.knows_metric(name)
-            && let Some(why) = knows.why_not(metric_needs(name).unwrap_or(&[]))
+        } else if !knows.knows_metric(family)
+            && let Some(why) = knows.why_not(family.needs)
         {
             unknown.push(Unknown::family(name, why));
         } else if name == "total_opens" && analysis.summary().opens.is_none() {
@@ -103,7 +103,7 @@ impl<'a> Figures<'a> {
     fn in_order(self, knows: &Knows) -> Vec<Metric> {
         let mut metrics = Vec::new();
         for family in FAMILIES {
-            if !knows.knows_metric(family.name) {
+            if !knows.knows_metric(family) {
                 continue;
             }
             let Some(members) = self.0.get(family.name) else { continue };

@@ -1,6 +1,7 @@
 //! Every table of a recording, and its columns.
 
 use proctrace_findings::Figure;
+use proctrace_recording::bin_series::{BinKind, BinSeries};
 
 use super::schema::{ColumnKind, ColumnSchema, TableSchema};
 
@@ -149,6 +150,32 @@ const fn figures_of_threads() -> usize {
     }
     count
 }
+
+const OF_BINS: &[ColumnSchema] = &[
+    column("bin", U32, "Its number, from 0."),
+    column("start_ns", I64, "Its start, since the start of the recording."),
+    column("width_ns", I64, "Its width."),
+];
+
+/// Columns of a bin, followed by one for each quantity over time.
+const BINS: [ColumnSchema; OF_BINS.len() + BinSeries::SHOWN.len()] = {
+    let mut all = [PROCESS_ID; OF_BINS.len() + BinSeries::SHOWN.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < OF_BINS.len() {
+            OF_BINS[at]
+        } else {
+            let quantity = BinSeries::SHOWN[at - OF_BINS.len()];
+            let kind = match quantity.kind() {
+                BinKind::Events => I64,
+                _ => F64,
+            };
+            column(quantity.name(), kind, quantity.says())
+        };
+        at += 1;
+    }
+    all
+};
 
 /// Every table, most useful first.
 pub const TABLES: &[TableSchema] = &[
@@ -409,42 +436,7 @@ pub const TABLES: &[TableSchema] = &[
     TableSchema {
         name: "bins",
         says: "All recorded processes in one bin of time; all bins have the same width.",
-        columns: &[
-            column("bin", U32, "Its number, from 0."),
-            column("start_ns", I64, "Its start, since the start of the recording."),
-            column("width_ns", I64, "Its width."),
-            column(
-                "user_ns",
-                F64,
-                "User time in it: estimated from pooled ticks, spread evenly between samples.",
-            ),
-            column("system_ns", F64, "System time, likewise."),
-            column("voluntary_switches", F64, "Voluntary context switches."),
-            column("involuntary_switches", F64, "Involuntary context switches."),
-            column("read_bytes", F64, "Bytes read from storage."),
-            column("write_bytes", F64, "Bytes written to storage."),
-            column("read_call_bytes", F64, "Bytes read by system calls."),
-            column("write_call_bytes", F64, "Bytes written by system calls."),
-            column("minor_faults", F64, "Minor page faults."),
-            column("major_faults", F64, "Major page faults."),
-            column("run_delay_ns", F64, "Time tasks waited for a CPU (runnable, not running)."),
-            column("forks", I64, "Tasks created, threads included."),
-            column("execs", I64, "Successful execs."),
-            column("exits", I64, "Exits of tasks, threads included."),
-            column(
-                "failed_lookups",
-                I64,
-                "Failed look-ups, excluding readlink of existing paths that are not links.",
-            ),
-            column(
-                "running",
-                F64,
-                "Tasks running or runnable: mean of the samples; null before the first.",
-            ),
-            column("sleeping", F64, "Tasks asleep, likewise."),
-            column("uninterruptible", F64, "Tasks in uninterruptible sleep, likewise."),
-            column("live", F64, "Live tasks: mean over time, exact."),
-        ],
+        columns: &BINS,
     },
     TableSchema {
         name: "category_bins",

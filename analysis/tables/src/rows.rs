@@ -8,11 +8,11 @@ use proctrace_classify::labels::class_name;
 use proctrace_findings::{Class, Figure};
 use proctrace_overview::figures::{OfProcesses, of_threads};
 use proctrace_recording::Recording;
-use proctrace_recording::bins::BinSeries;
+use proctrace_recording::bin_series::{BinKind, BinSeries};
 use proctrace_recording::books::detached::is_detached;
 use proctrace_recording::books::waits::Accounting;
 use proctrace_recording::process::{Process, Task};
-use proctrace_recording::usage::Usage;
+use proctrace_replay::Usage;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::LOSS_ANY_CPU;
 use proctrace_wire::{Kind, LossReason, Outcome, Quantity, dumped_core};
@@ -20,9 +20,6 @@ use proctrace_wire::{Kind, LossReason, Outcome, Quantity, dumped_core};
 use crate::error::TableError;
 use crate::frame::{Frame, Wanted, Words};
 use crate::schema::TableSchema;
-
-/// Quantities needed to know which program each process ran: its own exec, or its forker's program.
-const WHO: [Quantity; 2] = [Quantity::Forks, Quantity::Execs];
 
 /// The dictionaries of name columns, built once for all rows.
 #[derive(Debug)]
@@ -129,7 +126,7 @@ fn programs_of_processes(
     rows: &[Process],
 ) {
     let knows = &recording.knows;
-    let (who, execs) = (knows.all(&WHO), knows.all(&[Quantity::Execs]));
+    let (who, execs) = (knows.all(&Quantity::WHO), knows.all(&[Quantity::Execs]));
     let argv = knows.all(&[Quantity::Argv]);
     let program = |number: usize| who.then(|| u32::try_from(number).ok()).flatten();
     let shape = |run: Option<u32>| argv.then_some(recording.runs.get(run? as usize)?.template);
@@ -221,51 +218,21 @@ pub(crate) fn bins(
     frame.values("bin", || (0..len).map(number).collect());
     frame.values("start_ns", || (0..len as u64).map(|bin| bin * bins.width_ns).collect());
     frame.values("width_ns", || vec![bins.width_ns; len]);
-    for (name, quantity, needs) in [
-        ("user_ns", BinSeries::User, &[Quantity::Forks, Quantity::Cpu, Quantity::Split][..]),
-        ("system_ns", BinSeries::System, &[Quantity::Forks, Quantity::Cpu, Quantity::Split]),
-        (
-            "voluntary_switches",
-            BinSeries::SwitchesVoluntary,
-            &[Quantity::Forks, Quantity::Switches],
-        ),
-        (
-            "involuntary_switches",
-            BinSeries::SwitchesInvoluntary,
-            &[Quantity::Forks, Quantity::Switches],
-        ),
-        ("read_bytes", BinSeries::ReadBytes, &[Quantity::Forks, Quantity::Io]),
-        ("write_bytes", BinSeries::WriteBytes, &[Quantity::Forks, Quantity::Io]),
-        ("read_call_bytes", BinSeries::CallReadBytes, &[Quantity::Forks, Quantity::Io]),
-        ("write_call_bytes", BinSeries::CallWriteBytes, &[Quantity::Forks, Quantity::Io]),
-        ("minor_faults", BinSeries::FaultsMinor, &[Quantity::Forks, Quantity::Faults]),
-        ("major_faults", BinSeries::FaultsMajor, &[Quantity::Forks, Quantity::Faults]),
-        ("run_delay_ns", BinSeries::RunDelay, &[Quantity::Forks, Quantity::RunDelay]),
-        ("live", BinSeries::Live, &[Quantity::Forks]),
-    ] {
-        frame.known(name, knows.all(needs), || bins.of(quantity).to_vec());
-    }
-    for (name, quantity, needs) in [
-        ("forks", BinSeries::Forks, &[Quantity::Forks][..]),
-        ("execs", BinSeries::Execs, &[Quantity::Execs]),
-        ("exits", BinSeries::Exits, &[]),
-        ("failed_lookups", BinSeries::LookupsFailed, &Quantity::LOOKUPS),
-    ] {
-        // They count individual events, far below the range in which a float would round.
-        let whole = || bins.of(quantity).iter().map(|value| *value as u64).collect();
-        frame.known(name, knows.all(needs), whole);
-    }
-    for (name, quantity) in [
-        ("running", BinSeries::Running),
-        ("sleeping", BinSeries::Sleeping),
-        ("uninterruptible", BinSeries::Uninterruptible),
-    ] {
-        let from = bins.known_from(quantity);
-        let known = knows.all(&[Quantity::Samples]);
-        frame.options(name, || {
-            let values = bins.of(quantity).iter().enumerate();
-            values.map(|(at, value)| (known && at >= from).then_some(*value)).collect()
-        });
+    for quantity in BinSeries::SHOWN {
+        let (name, known) = (quantity.name(), knows.all(quantity.needs()));
+        let values = bins.of(quantity);
+        match quantity.kind() {
+            BinKind::Amount | BinKind::Mean => frame.known(name, known, || values.to_vec()),
+            BinKind::Events => {
+                // Far below the range in which a float would round.
+                frame.known(name, known, || values.iter().map(|value| *value as u64).collect());
+            }
+            BinKind::Sampled => {
+                let from = bins.known_from(quantity);
+                let value = |(at, value): (usize, &f64)| (known && at >= from).then_some(*value);
+                frame.options(name, || values.iter().enumerate().map(value).collect());
+            }
+        }
     }
     frame.finish()
 }
@@ -279,7 +246,7 @@ pub(crate) fn category_bins(
 ) -> Result<DataFrame, TableError> {
     let knows = &recording.knows;
     let mut rows: Vec<(u32, u32, f64, f64, u64)> = Vec::new();
-    if knows.all(&WHO) {
+    if knows.all(&Quantity::WHO) {
         for (category, bins) in recording.bins.categories.iter().enumerate() {
             for (bin, user_ns) in bins.user_ns.iter().enumerate() {
                 let (system_ns, born) = (bins.system_ns[bin], bins.processes[bin] as u64);

@@ -187,9 +187,11 @@ fn every_table_and_chart_says_what_it_needs() {
     let recording = recording_without(&pieces_with_waits(), None);
     for section in Section::ALL {
         let content = section.of(&recording, &Options::default());
-        let names = content.tables.iter().map(|table| table.name);
-        for name in names.chain(content.charts.iter().map(|chart| chart.name)) {
-            assert!(proctrace_analysis::says_what_it_needs(name), "{name}");
+        for table in &content.tables {
+            assert!(table.rows_need.is_some(), "{}", table.name);
+        }
+        for chart in &content.charts {
+            assert!(chart.needs.is_some(), "{}", chart.name);
         }
     }
 }

@@ -6,7 +6,7 @@ use proctrace_wire::Quantity::{Cpu, Forks, Io, Memory, Samples, Split};
 
 use proctrace_overview::passes::with_readings;
 use proctrace_recording::Recording;
-use proctrace_recording::bins::BinSeries;
+use proctrace_recording::bin_series::BinSeries;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Most rows of a recording without memory readings.

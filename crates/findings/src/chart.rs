@@ -1,5 +1,6 @@
 //! The content of a figure, independent of how it is drawn.
 
+use proctrace_wire::Quantity;
 use serde::Serialize;
 
 use crate::gantt::Gantt;
@@ -17,6 +18,9 @@ pub struct Chart {
     pub notes: Vec<String>,
     /// Its content.
     pub body: ChartBody,
+    /// Quantities without which it is not drawn; `None` if that is not declared.
+    #[serde(skip)]
+    pub needs: Option<&'static [Quantity]>,
 }
 
 /// The content of a figure.
@@ -207,7 +211,14 @@ pub struct Estimate {
 impl Chart {
     /// A figure without notes.
     pub fn new(name: &'static str, title: impl Into<String>, body: ChartBody) -> Self {
-        Self { name, title: title.into(), notes: Vec::new(), body }
+        Self { name, title: title.into(), notes: Vec::new(), body, needs: None }
+    }
+
+    /// Declares quantities without which it is not drawn.
+    #[must_use]
+    pub fn needs(mut self, needs: &'static [Quantity]) -> Self {
+        self.needs = Some(needs);
+        self
     }
 
     /// Adds a note.

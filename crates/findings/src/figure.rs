@@ -1,17 +1,18 @@
-//! The figures of a process and of a thread: each with its name, unit and meaning.
+//! The figures of a process and of a thread: each with its name, unit, needs and meaning.
 //!
 //! This is the only list of them. The table of processes and `show --json` have all, in this order; pages all that are not
-//! raw, threads and timelines a part. What each needs and where it comes from is in `figures` of the analysis.
+//! raw, threads and timelines a part. Where each comes from is in `figures` of the analysis.
 
 use std::ops::{Index, IndexMut};
 
+use proctrace_wire::Quantity;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::table::Unit;
 
 macro_rules! figures {
-    ($($figure:ident $name:literal $unit:ident $label:literal $says:literal $(thread $of_thread:literal)?;)+) => {
+    ($($figure:ident $name:literal $unit:ident $label:literal [$($need:ident)+] $says:literal $(thread $of_thread:literal)?;)+) => {
         /// A figure of a process.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Figure {
@@ -30,6 +31,12 @@ macro_rules! figures {
             /// Its unit.
             pub const fn unit(self) -> Unit {
                 match self { $(Self::$figure => Unit::$unit,)+ }
+            }
+
+            /// Quantities without which it is not known of any process. Ticks are recorded even where they are too few
+            /// to split anything.
+            pub const fn needs(self) -> &'static [Quantity] {
+                match self { $(Self::$figure => &[$(Quantity::$need),+],)+ }
             }
 
             /// Its name in words.
@@ -53,41 +60,41 @@ macro_rules! figures {
 }
 
 figures! {
-    CpuNs "cpu_ns" Nanoseconds "CPU time" "CPU time of its threads while recorded: exact."
+    CpuNs "cpu_ns" Nanoseconds "CPU time" [Cpu] "CPU time of its threads while recorded: exact."
         thread "CPU time while recorded: exact.";
-    UserNs "user_ns" Nanoseconds "user time"
+    UserNs "user_ns" Nanoseconds "user time" [Cpu Split]
         "User time: estimated from pooled ticks; reliable for sums over many processes, not for a single short process.";
-    SystemNs "system_ns" Nanoseconds "system time" "System time, likewise; user_ns + system_ns = cpu_ns.";
-    UserTicksNs "user_ticks_ns" Nanoseconds "user ticks"
+    SystemNs "system_ns" Nanoseconds "system time" [Cpu Split] "System time, likewise; user_ns + system_ns = cpu_ns.";
+    UserTicksNs "user_ticks_ns" Nanoseconds "user ticks" [Cpu]
         "Kernel ticks that found it in user mode, times the tick period."
         thread "Kernel ticks that found it in user mode, times the tick period.";
-    SystemTicksNs "system_ticks_ns" Nanoseconds "system ticks" "The same in kernel mode."
+    SystemTicksNs "system_ticks_ns" Nanoseconds "system ticks" [Cpu] "The same in kernel mode."
         thread "The same in kernel mode.";
-    ChildrenWaitedCpuNs "children_waited_cpu_ns" Nanoseconds "CPU time of children waited for"
+    ChildrenWaitedCpuNs "children_waited_cpu_ns" Nanoseconds "CPU time of children waited for" [Cpu]
         "CPU time of the children it waited for; null if its end was not recorded.";
-    RunDelayNs "run_delay_ns" Nanoseconds "waited for a CPU"
+    RunDelayNs "run_delay_ns" Nanoseconds "waited for a CPU" [RunDelay]
         "Time its threads waited for a CPU (runnable, not running)."
         thread "Time it waited for a CPU (runnable, not running).";
-    VoluntarySwitches "voluntary_switches" Count "voluntary switches" "Voluntary context switches."
+    VoluntarySwitches "voluntary_switches" Count "voluntary switches" [Switches] "Voluntary context switches."
         thread "Voluntary context switches.";
-    InvoluntarySwitches "involuntary_switches" Count "involuntary switches" "Involuntary context switches."
+    InvoluntarySwitches "involuntary_switches" Count "involuntary switches" [Switches] "Involuntary context switches."
         thread "Involuntary context switches.";
-    Migrations "migrations" Count "migrations" "Migrations of its threads to another CPU."
+    Migrations "migrations" Count "migrations" [Switches] "Migrations of its threads to another CPU."
         thread "Migrations to another CPU.";
-    MinorFaults "minor_faults" Count "minor faults" "Minor page faults." thread "Minor page faults.";
-    MajorFaults "major_faults" Count "major faults" "Major page faults." thread "Major page faults.";
-    ReadBytes "read_bytes" Bytes "read from storage" "Bytes read from storage." thread "Bytes read from storage.";
-    WriteBytes "write_bytes" Bytes "written to storage" "Bytes written to storage." thread "Bytes written to storage.";
-    ReadCallBytes "read_call_bytes" Bytes "read by system calls"
+    MinorFaults "minor_faults" Count "minor faults" [Faults] "Minor page faults." thread "Minor page faults.";
+    MajorFaults "major_faults" Count "major faults" [Faults] "Major page faults." thread "Major page faults.";
+    ReadBytes "read_bytes" Bytes "read from storage" [Io] "Bytes read from storage." thread "Bytes read from storage.";
+    WriteBytes "write_bytes" Bytes "written to storage" [Io] "Bytes written to storage." thread "Bytes written to storage.";
+    ReadCallBytes "read_call_bytes" Bytes "read by system calls" [Io]
         "Bytes read by system calls, including from the page cache and pipes."
         thread "Bytes read by system calls.";
-    WriteCallBytes "write_call_bytes" Bytes "written by system calls" "Bytes written by system calls."
+    WriteCallBytes "write_call_bytes" Bytes "written by system calls" [Io] "Bytes written by system calls."
         thread "Bytes written by system calls.";
-    PeakRssBytes "peak_rss_bytes" Bytes "peak RSS of its last program"
+    PeakRssBytes "peak_rss_bytes" Bytes "peak RSS of its last program" [PeakRss]
         "Peak resident memory of the program it ran last; for a process that did not end, the value of its last sample.";
-    Opens "opens" Count "successful opens" "Successful opens."
+    Opens "opens" Count "successful opens" [LookupsOpen] "Successful opens."
         thread "Successful opens; null if its end was not recorded.";
-    FailedLookups "failed_lookups" Count "failed look-ups"
+    FailedLookups "failed_lookups" Count "failed look-ups" [LookupsOpen LookupsStat LookupsAccess LookupsReadlink LookupsChdir]
         "Recorded failed look-ups, excluding readlink of existing paths that are not links; null if a family of calls is \
          not known, and for 32-bit programs.";
 }

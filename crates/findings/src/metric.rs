@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use proctrace_wire::Quantity;
 use serde::{Deserialize, Serialize};
 
 /// The kind of quantity in a family, which determines how it is compared.
@@ -50,6 +51,13 @@ pub struct MetricFamily {
     pub unit: &'static str,
     /// A description in one sentence.
     pub help: &'static str,
+    /// Quantities without which it is not known. A family with the label "kind" needs, for each family of calls, the
+    /// quantity of that name instead.
+    #[serde(skip)]
+    pub needs: &'static [Quantity],
+    /// True if it is a sum over all tasks, which a source can read of a whole tree without following its births.
+    #[serde(skip)]
+    pub is_sum: bool,
 }
 
 impl MetricFamily {
@@ -149,7 +157,10 @@ impl Unknown {
 }
 
 macro_rules! family {
-    ($name:literal, [$($label:literal),*], $kind:ident, $unit:literal, $help:literal) => {
+    ($name:literal, [$($label:literal),*], $kind:ident, $unit:literal, $help:literal, [$($need:ident),*]) => {
+        family!($name, [$($label),*], $kind, $unit, $help, &[$(Quantity::$need),*])
+    };
+    ($name:literal, [$($label:literal),*], $kind:ident, $unit:literal, $help:literal, $needs:expr) => {
         MetricFamily {
             name: $name,
             labels: &[$($label),*],
@@ -157,177 +168,288 @@ macro_rules! family {
             worse: Worse::Higher,
             unit: $unit,
             help: $help,
+            needs: $needs,
+            is_sum: false,
         }
     };
 }
 
+/// A family of sums over all tasks.
+const fn sum(family: MetricFamily) -> MetricFamily {
+    MetricFamily { is_sum: true, ..family }
+}
+
 /// All families. Families may be added; a published name never changes.
 pub const FAMILIES: &[MetricFamily] = &[
-    family!("total_processes", [], Count, "", "Processes, including the command."),
-    family!("total_threads", [], Count, "", "Threads, except the first one of each process."),
-    family!("total_tasks", [], Count, "", "Tasks: total_processes plus total_threads."),
-    family!("total_execs", [], Count, "", "Successful execs."),
-    family!("total_execs_failed", [], Count, "", "Failed execs."),
-    family!("total_commands", [], Count, "", "Processes that ran a system command."),
+    family!("total_processes", [], Count, "", "Processes, including the command.", [Forks]),
+    family!(
+        "total_threads",
+        [],
+        Count,
+        "",
+        "Threads, except the first one of each process.",
+        [Forks]
+    ),
+    family!("total_tasks", [], Count, "", "Tasks: total_processes plus total_threads.", [Forks]),
+    family!("total_execs", [], Count, "", "Successful execs.", [Execs]),
+    family!("total_execs_failed", [], Count, "", "Failed execs.", [LookupsExec]),
+    family!(
+        "total_commands",
+        [],
+        Count,
+        "",
+        "Processes that ran a system command.",
+        &Quantity::WHO
+    ),
     family!(
         "total_framework_processes",
         [],
         Count,
         "",
-        "Processes that ran an experiment's software."
+        "Processes that ran an experiment's software.",
+        &Quantity::WHO
     ),
     family!(
         "total_failed_lookups",
         [],
         Count,
         "",
-        "Failed path look-ups, except readlinks of existing files that are not links."
+        "Failed path look-ups, except readlinks of existing files that are not links.",
+        &Quantity::LOOKUPS
     ),
-    family!("total_detached", [], Count, "", "Processes that outlived their parent."),
-    family!("total_opens", [], Count, "", "Successful opens."),
-    family!("total_cpu_user_seconds", [], Cpu, "seconds", "CPU time of all tasks in user mode."),
-    family!("total_cpu_system_seconds", [], Cpu, "seconds", "CPU time of all tasks in the kernel."),
-    family!("total_cpu_seconds", [], Cpu, "seconds", "CPU time of all tasks."),
+    family!("total_detached", [], Count, "", "Processes that outlived their parent.", [Forks]),
+    family!("total_opens", [], Count, "", "Successful opens.", [LookupsOpen]),
+    sum(family!(
+        "total_cpu_user_seconds",
+        [],
+        Cpu,
+        "seconds",
+        "CPU time of all tasks in user mode.",
+        [Forks, Cpu, Split]
+    )),
+    sum(family!(
+        "total_cpu_system_seconds",
+        [],
+        Cpu,
+        "seconds",
+        "CPU time of all tasks in the kernel.",
+        [Forks, Cpu, Split]
+    )),
+    sum(family!("total_cpu_seconds", [], Cpu, "seconds", "CPU time of all tasks.", [Forks, Cpu])),
     family!(
         "detached_cpu_seconds",
         [],
         Cpu,
         "seconds",
-        "CPU time of processes that outlived their parent."
+        "CPU time of processes that outlived their parent.",
+        [Forks, Cpu]
     ),
     family!(
         "unwaited_cpu_seconds",
         [],
         Cpu,
         "seconds",
-        "CPU time of processes that were not waited for, which time(1) does not report."
+        "CPU time of processes that were not waited for, which time(1) does not report.",
+        [Forks, Cpu]
     ),
-    family!("wall_seconds", [], Wall, "seconds", "Wall time from the command's start to its exit."),
+    family!(
+        "wall_seconds",
+        [],
+        Wall,
+        "seconds",
+        "Wall time from the command's start to its exit.",
+        [Times]
+    ),
     family!(
         "run_delay_seconds",
         [],
         Wall,
         "seconds",
-        "Total time that tasks were runnable but waiting for a CPU."
+        "Total time that tasks were runnable but waiting for a CPU.",
+        [Forks, RunDelay]
     ),
-    family!("peak_tasks", [], Varying, "", "Peak number of simultaneous tasks."),
-    family!("peak_processes", [], Varying, "", "Peak number of simultaneous processes."),
-    family!("peak_rss_bytes", [], Memory, "bytes", "Largest peak RSS of any program."),
+    family!("peak_tasks", [], Varying, "", "Peak number of simultaneous tasks.", [Forks, Times]),
+    family!(
+        "peak_processes",
+        [],
+        Varying,
+        "",
+        "Peak number of simultaneous processes.",
+        [Forks, Times]
+    ),
+    family!(
+        "peak_rss_bytes",
+        [],
+        Memory,
+        "bytes",
+        "Largest peak RSS of any program.",
+        [Forks, PeakRss]
+    ),
     family!(
         "peak_pss_bytes",
         [],
         Memory,
         "bytes",
-        "Peak of the total PSS of all processes (only with --memory)."
+        "Peak of the total PSS of all processes (only with --memory).",
+        [Memory]
     ),
-    family!("switches_voluntary", [], Varying, "", "Voluntary context switches."),
-    family!("switches_involuntary", [], Varying, "", "Involuntary context switches."),
-    family!("faults_minor", [], Varying, "", "Minor page faults."),
-    family!("faults_major", [], Varying, "", "Major page faults."),
-    family!("read_bytes", [], Bytes, "bytes", "Bytes read from storage."),
-    family!("write_bytes", [], Bytes, "bytes", "Bytes written to storage."),
-    family!("processes", ["category"], Count, "", "Processes by category."),
-    family!("threads", ["category"], Count, "", "Threads by the category of their process."),
+    family!(
+        "switches_voluntary",
+        [],
+        Varying,
+        "",
+        "Voluntary context switches.",
+        [Forks, Switches]
+    ),
+    family!(
+        "switches_involuntary",
+        [],
+        Varying,
+        "",
+        "Involuntary context switches.",
+        [Forks, Switches]
+    ),
+    family!("faults_minor", [], Varying, "", "Minor page faults.", [Forks, Faults]),
+    family!("faults_major", [], Varying, "", "Major page faults.", [Forks, Faults]),
+    sum(family!("read_bytes", [], Bytes, "bytes", "Bytes read from storage.", [Forks, Io])),
+    sum(family!("write_bytes", [], Bytes, "bytes", "Bytes written to storage.", [Forks, Io])),
+    family!("processes", ["category"], Count, "", "Processes by category.", &Quantity::WHO),
+    family!(
+        "threads",
+        ["category"],
+        Count,
+        "",
+        "Threads by the category of their process.",
+        &Quantity::WHO
+    ),
     family!(
         "cpu_user_seconds",
         ["category"],
         Cpu,
         "seconds",
-        "CPU time in user mode, by category."
+        "CPU time in user mode, by category.",
+        [Forks, Execs, Cpu, Split]
     ),
     family!(
         "cpu_system_seconds",
         ["category"],
         Cpu,
         "seconds",
-        "CPU time in the kernel, by category."
+        "CPU time in the kernel, by category.",
+        [Forks, Execs, Cpu, Split]
     ),
-    family!("execs", ["command"], Count, "", "Successful execs, by executed command."),
+    family!("execs", ["command"], Count, "", "Successful execs, by executed command.", [Execs]),
     family!(
         "command_processes",
         ["command"],
         Count,
         "",
-        "Processes, by the last program they ran."
+        "Processes, by the last program they ran.",
+        &Quantity::WHO
     ),
     family!(
         "command_threads",
         ["command"],
         Count,
         "",
-        "Threads, except the first one of each process, by the last program of the process."
+        "Threads, except the first one of each process, by the last program of the process.",
+        &Quantity::WHO
     ),
     family!(
         "command_peak_rss_bytes",
         ["command"],
         Memory,
         "bytes",
-        "Largest peak RSS of a process, by its last program."
+        "Largest peak RSS of a process, by its last program.",
+        [Forks, Execs, Argv, PeakRss]
     ),
     family!(
         "detached_processes",
         ["command"],
         Count,
         "",
-        "Processes that outlived their parent, by the last program they ran."
+        "Processes that outlived their parent, by the last program they ran.",
+        &Quantity::WHO
     ),
     family!(
         "command_cpu_seconds",
         ["command"],
         Cpu,
         "seconds",
-        "CPU time, by the last program of the process."
+        "CPU time, by the last program of the process.",
+        [Forks, Execs, Cpu]
     ),
-    family!("failed_lookups", ["kind"], Count, "", "Failed look-ups, by call family."),
+    family!("failed_lookups", ["kind"], Count, "", "Failed look-ups, by call family.", []),
     family!(
         "command_failed_lookups",
         ["command"],
         Count,
         "",
-        "Failed look-ups, by the last program of the process."
+        "Failed look-ups, by the last program of the process.",
+        &Quantity::LOOKUPS_OF_PROGRAMS
     ),
     family!(
         "directory_failed_lookups",
         ["directory", "kind"],
         Count,
         "",
-        "Failed look-ups, by searched directory and call family."
+        "Failed look-ups, by searched directory and call family.",
+        []
     ),
     family!(
         "phase_begin_seconds",
         ["phase"],
         Wall,
         "seconds",
-        "Time from the start to the mark that begins the phase."
+        "Time from the start to the mark that begins the phase.",
+        [Execs, Argv, Times]
     ),
     family!(
         "phase_wall_seconds",
         ["phase"],
         Wall,
         "seconds",
-        "Wall time from the mark of the phase to the next one."
+        "Wall time from the mark of the phase to the next one.",
+        [Execs, Argv, Times]
     ),
     family!(
         "phase_cpu_seconds",
         ["phase"],
         Cpu,
         "seconds",
-        "CPU time of all tasks during the phase."
+        "CPU time of all tasks during the phase.",
+        [Forks, Execs, Argv, Cpu, Samples]
     ),
-    family!("phase_processes", ["phase"], Varying, "", "Processes born during the phase."),
-    family!("phase_failed_lookups", ["phase"], Varying, "", "Failed look-ups during the phase."),
+    family!(
+        "phase_processes",
+        ["phase"],
+        Varying,
+        "",
+        "Processes born during the phase.",
+        [Forks, Execs, Argv]
+    ),
+    family!(
+        "phase_failed_lookups",
+        ["phase"],
+        Varying,
+        "",
+        "Failed look-ups during the phase.",
+        &Quantity::LOOKUPS_OF_PHASES
+    ),
     family!(
         "phase_peak_pss_bytes",
         ["phase"],
         Memory,
         "bytes",
-        "Peak of the total PSS of all processes during the phase (only with --memory)."
+        "Peak of the total PSS of all processes during the phase (only with --memory).",
+        [Execs, Argv, Memory]
     ),
     family!(
         "spawns",
         ["parent", "child"],
         Count,
         "",
-        "Processes, by the program that started them and the last program they ran."
+        "Processes, by the program that started them and the last program they ran.",
+        &Quantity::WHO
     ),
 ];

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use proctrace_wire::Quantity;
 use serde::Serialize;
 use strum::IntoStaticStr;
 
@@ -24,6 +25,9 @@ pub struct Table {
     /// table whose rows are in another order, such as that of time. Without it the first are.
     #[serde(skip)]
     pub shown_by: Option<&'static str>,
+    /// Quantities without which its rows are not known; `None` if that is not declared.
+    #[serde(skip)]
+    pub rows_need: Option<&'static [Quantity]>,
 }
 
 /// A column.
@@ -41,6 +45,16 @@ pub struct Column {
     /// machine-readable output.
     #[serde(skip)]
     pub detail: bool,
+    /// Quantities without which its values are not known, beside those that the rows and the unit need.
+    #[serde(skip)]
+    pub needs: &'static [Quantity],
+}
+
+impl Column {
+    /// Quantities without which its values are not known, beside those that the rows need.
+    pub fn all_needs(&self) -> Vec<Quantity> {
+        [self.unit.needs(), self.needs].concat()
+    }
 }
 
 /// The unit of a column, which determines how its values are formatted for readers.
@@ -78,6 +92,14 @@ impl Unit {
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
         self.into()
+    }
+
+    /// Quantities that all values of it need.
+    pub const fn needs(self) -> &'static [Quantity] {
+        match self {
+            Self::Nanoseconds | Self::PerSecond => &[Quantity::Times],
+            _ => &[],
+        }
     }
 }
 
@@ -186,6 +208,7 @@ impl Table {
             columns: Vec::new(),
             whole: false,
             shown_by: None,
+            rows_need: None,
         }
     }
 
@@ -272,7 +295,23 @@ impl Table {
             "column {name} of table {} has a different length from the others",
             self.name
         );
-        self.columns.push(Column { name, title, unit, values, detail: false });
+        self.columns.push(Column { name, title, unit, values, detail: false, needs: &[] });
+        self
+    }
+
+    /// Declares quantities without which its rows are not known.
+    #[must_use]
+    pub fn rows_need(mut self, needs: &'static [Quantity]) -> Self {
+        self.rows_need = Some(needs);
+        self
+    }
+
+    /// Declares quantities without which the last column is not known, beside those of the rows and of its unit.
+    #[must_use]
+    pub fn needs(mut self, needs: &'static [Quantity]) -> Self {
+        if let Some(column) = self.columns.last_mut() {
+            column.needs = needs;
+        }
         self
     }
 

@@ -12,6 +12,6 @@ mod state;
 
 pub use screen::{Key, Screen, Status, progress_line};
 pub use state::{
-    ByFile, Classify, Counters, Directories, Divided, History, Life, Losses, Process, Program,
-    ProgramName, Programs, Recent, Second, Totals, View,
+    ByFile, Classify, Directories, Divided, History, Life, Losses, Process, Program, ProgramName,
+    Programs, Recent, Second, Totals, View,
 };

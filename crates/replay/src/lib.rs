@@ -26,6 +26,7 @@ mod lookups;
 mod mounts;
 mod replay;
 pub mod ticks;
+mod usage;
 
 pub use assemble::{Assembler, variables};
 pub use cputime::{CpuTime, scale};
@@ -34,3 +35,4 @@ pub use event::{Body, Environment, Event, Exec, Exit, Miss, Place, Sample, Timed
 pub use lookups::{Lookup, Lookups};
 pub use mounts::{Mount, MountTable};
 pub use replay::{Replay, Summary};
+pub use usage::Usage;

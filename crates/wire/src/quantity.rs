@@ -74,6 +74,28 @@ impl Quantity {
         Self::LookupsChdir,
     ];
 
+    /// Those needed to know the failed look-ups of each program.
+    pub const LOOKUPS_OF_PROGRAMS: [Self; 7] = [
+        Self::Forks,
+        Self::Execs,
+        Self::LookupsOpen,
+        Self::LookupsStat,
+        Self::LookupsAccess,
+        Self::LookupsReadlink,
+        Self::LookupsChdir,
+    ];
+
+    /// Those needed to know the failed look-ups of each phase, which marks in arguments begin.
+    pub const LOOKUPS_OF_PHASES: [Self; 7] = [
+        Self::Execs,
+        Self::Argv,
+        Self::LookupsOpen,
+        Self::LookupsStat,
+        Self::LookupsAccess,
+        Self::LookupsReadlink,
+        Self::LookupsChdir,
+    ];
+
     /// Those needed to know which program each process ran: its own exec, or its forker's program.
     pub const WHO: [Self; 2] = [Self::Forks, Self::Execs];
 

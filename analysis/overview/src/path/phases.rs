@@ -2,7 +2,8 @@
 
 use proctrace_classify::fast::{Bits, counters};
 use proctrace_recording::Recording;
-use proctrace_recording::bins::{BinSeries, Bins};
+use proctrace_recording::bin_series::BinSeries;
+use proctrace_recording::bins::Bins;
 use proctrace_recording::process::Process;
 
 use super::Doing;

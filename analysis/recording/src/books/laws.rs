@@ -9,7 +9,6 @@ use proctrace_wire::{Kind, LossReason, Quantity};
 use crate::Recording;
 use crate::books::waits::Accounting;
 use crate::counts::Totals;
-use crate::knowledge::law_needs;
 use crate::process::Task;
 
 /// The kernel's CPU times are as exact as ours, except for the last time slices of tasks that were
@@ -116,9 +115,9 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
             // Less than a child used may be credited to it, and all of it to its parent.
             "waits" => match recording.header.knows(Quantity::Cpu) {
                 Knowledge::Estimate { method } => Some(format!("an estimate: {method}")),
-                _ => recording.knows.why_not(law_needs("waits")),
+                _ => recording.knows.why_not(about("waits").2),
             },
-            name => recording.knows.why_not(law_needs(name)),
+            name => recording.knows.why_not(about(name).2),
         };
         match unknown {
             Some(why) => {
@@ -130,23 +129,37 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
     laws.map(checked).collect()
 }
 
-/// The statement of a law, and the unit of its two sides.
-fn text_of(name: &str) -> (&'static str, &'static str) {
+/// The words of a law, its unit, and the quantities that its check needs.
+fn about(name: &str) -> (&'static str, &'static str, &'static [Quantity]) {
+    use Quantity::{Cpu, Forks, LookupsExec, OpenedFiles};
     match name {
-        "births" => ("every task that was created has exited or is still alive", "tasks"),
-        "parents" => ("every exec and look-up belongs to a known task", "records"),
-        "starts" => ("every exit has a matching start", "exits"),
-        "clock" => ("every task lived between the start and the end of the recording", "tasks"),
-        "waits" => {
-            ("no parent was credited with more CPU time than its children used", "processes")
+        "births" => ("every task that was created has exited or is still alive", "tasks", &[Forks]),
+        "parents" => ("every exec and look-up belongs to a known task", "records", &[Forks]),
+        "starts" => ("every exit has a matching start", "exits", &[Forks]),
+        "clock" => {
+            ("every task lived between the start and the end of the recording", "tasks", &[])
         }
-        "lookups" => ("every failed look-up counted by a task has a record", "look-ups"),
-        "opens" => ("every open counted by a task has a record", "opens"),
-        "failed execs" => ("every failed exec counted by a task has a record", "execs"),
-        "cpu" => {
-            ("CPU time of all tasks agrees with the kernel's total plus unwaited CPU time", "s")
+        "waits" => (
+            "no parent was credited with more CPU time than its children used",
+            "processes",
+            &[Forks, Cpu],
+        ),
+        // Checked as far as some family of calls is known.
+        "lookups" => ("every failed look-up counted by a task has a record", "look-ups", &[]),
+        "opens" => ("every open counted by a task has a record", "opens", &[OpenedFiles]),
+        "failed execs" => {
+            ("every failed exec counted by a task has a record", "execs", &[LookupsExec])
         }
-        _ => ("CPU time of all tasks agrees with the kernel's total for their cgroup", "s"),
+        "cpu" => (
+            "CPU time of all tasks agrees with the kernel's total plus unwaited CPU time",
+            "s",
+            &[Forks, Cpu],
+        ),
+        _ => (
+            "CPU time of all tasks agrees with the kernel's total for their cgroup",
+            "s",
+            &[Forks, Cpu],
+        ),
     }
 }
 
@@ -161,7 +174,7 @@ fn within(
     expected: Result<(f64, std::ops::RangeInclusive<f64>), String>,
     found: f64,
 ) -> Law {
-    let (says, unit) = text_of(name);
+    let (says, unit, _) = about(name);
     match expected {
         Ok((expected, range)) => Law {
             name,

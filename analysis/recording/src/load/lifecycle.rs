@@ -19,7 +19,7 @@ use crate::bins::Point;
 use crate::last::LastExec;
 use crate::marks::MarkedBy;
 use crate::process::{Before, Process, ProgramRun, Task};
-use crate::usage::Usage;
+use proctrace_replay::Usage;
 
 /// sched.h of the kernel: the child shares the memory of its forker.
 const CLONE_VM: u64 = 0x100;
@@ -175,7 +175,7 @@ impl Loader<'_> {
             self.made.tasks[task].has_used_before(before);
         }
         self.made.tasks[task].zombie = attach.bits & ATTACH_ZOMBIE != 0;
-        self.attach_points.insert(task, Point::of_attach(attach));
+        self.attach_points.insert(task, Point::new(attach.head.time_ns, before));
     }
 
     fn exec(&mut self, exec: &proctrace_wire::Exec<'_>) {
@@ -384,7 +384,7 @@ fn number(index: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use crate::bins::BinSeries;
+    use crate::bin_series::BinSeries;
     use crate::testing::{BEGIN_NS, MS, S, Scene};
 
     #[test]

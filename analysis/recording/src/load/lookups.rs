@@ -14,7 +14,8 @@ use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed};
 use proctrace_wire::{Call, Family, mark_of_path};
 
 use super::Loader;
-use crate::bins::{BinSeries, Bins};
+use crate::bin_series::BinSeries;
+use crate::bins::Bins;
 use crate::counts::Counts;
 use crate::last::{LastMisses, is_telling};
 use crate::load::starts::{Missed, Start, StartFinder};

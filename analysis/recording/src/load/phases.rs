@@ -97,8 +97,8 @@ impl Loader<'_> {
         for at in 0..made.tasks.len() {
             let Some(end) = made.tasks[at].end() else { continue };
             let record = &end.record;
-            let ticks = Ticks { user_ns: record.utime_ns, system_ns: record.stime_ns };
-            let now = Reading { time_ns: end.time_ns, run_ns: record.run_ns, ticks };
+            let ticks = record.used.ticks();
+            let now = Reading { time_ns: end.time_ns, run_ns: record.used.run_ns, ticks };
             match last.get(&at) {
                 Some(last) => {
                     spread(phases, last, &now, |phase, more| add(&mut used, (at, phase), more));

@@ -12,13 +12,14 @@ use proctrace_wire::{Record, Stream};
 
 use super::Loader;
 use crate::Recording;
-use crate::bins::{BinSeries, Bins, Point};
+use crate::bin_series::BinSeries;
+use crate::bins::{Bins, Point};
 use crate::membership::Membership;
 use crate::process::{MemoryReading, Task};
 use crate::split::{Growth, Pools, Split, Stretches, Ticks, divide};
 use crate::tracks::Tracks;
-use crate::usage::Usage;
 use crate::watch::Watch;
+use proctrace_replay::Usage;
 
 impl Loader<'_> {
     /// Determines which processes samplers of the command's tree could see, and until when.
@@ -74,7 +75,7 @@ impl Loader<'_> {
         // If the tick length was not recorded, it is estimated from exit records.
         let is_told = tick_ns.is_some_and(|tick_ns| tick_ns > 0);
         let ends = self.made.tasks.iter().take_while(|_| !is_told).filter_map(Task::end);
-        let charged = ends.map(|end| Usage::from(&end.record).ticks());
+        let charged = ends.map(|end| end.record.used.ticks());
         self.stretches = Stretches::new(Split::new(tick_ns, charged).tick_ns);
         // Counters of tasks that were sampled or attached; these are few, since most tasks end
         // before the next sample.
@@ -87,7 +88,12 @@ impl Loader<'_> {
                     let born = Point::born(self.made.tasks[task].born_ns);
                     let point = points.entry(task).or_insert(born);
                     sampled.insert(task);
-                    *point = self.grow(task, point, Point::of_sample(&sample), true);
+                    *point = self.grow(
+                        task,
+                        point,
+                        Point::new(sample.head.time_ns, Usage::from(&sample)),
+                        true,
+                    );
                     if self.made.tasks[task].ended_ns().is_none() {
                         self.note_rss(task, &sample);
                         self.made.tasks[task].is_seen(sample);
@@ -113,7 +119,7 @@ impl Loader<'_> {
             let Some(end) = self.made.tasks[task].end() else { continue };
             let known = if sampled.contains(task) { points.get(&task).copied() } else { None };
             let point = known.unwrap_or(Point::born(self.made.tasks[task].born_ns));
-            self.grow(task, &point, Point::of_end(&end), known.is_some());
+            self.grow(task, &point, Point::new(end.time_ns, end.record.used), known.is_some());
         }
         drop(points);
         self.made.bins.finish_ticks();

@@ -1,7 +1,7 @@
 //! The cumulative CPU time of a tree, and the part of it that a sampler of that tree can see.
 
 use proctrace_recording::Recording;
-use proctrace_recording::bins::BinSeries;
+use proctrace_recording::bin_series::BinSeries;
 use proctrace_recording::books::waits::Accounting;
 
 use crate::samplers::cpu::Cpu;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use proctrace_findings::{
-    Axis, Bars, Chart, ChartBody, Series, Table, Unit, count as figure, counted,
+    Axis, Bars, Chart, ChartBody, Figure, Series, Table, Unit, count as figure, counted,
 };
 
 use proctrace_overview::options::{Content, Options};
@@ -145,10 +145,14 @@ fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
         .iter()
         .map(|method| percent(method.cpu?.total_ns(), method.wall_ns as f64 * f64::from(cores)));
     let mut table = Table::new("accounting", "CPU time by method")
+        .rows_need(&[Quantity::Forks, Quantity::Cpu])
         .text("method", "method", methods.iter().map(|method| method.name.clone()))
         .real("cpu_ns", "CPU", Unit::Nanoseconds, cpu(Cpu::total_ns))
+        .needs(Figure::CpuNs.needs())
         .real("user_ns", "user", Unit::Nanoseconds, part(|cpu| cpu.user_ns))
+        .needs(Figure::UserNs.needs())
         .real("system_ns", "system", Unit::Nanoseconds, part(|cpu| cpu.system_ns))
+        .needs(Figure::SystemNs.needs())
         .real("missing_ns", "missing", Unit::Nanoseconds, missing())
         .real(
             "missing_percent",
@@ -157,6 +161,7 @@ fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
             missing().map(|ns| percent(ns?, exact_ns)),
         )
         .real("efficiency_percent", "efficiency", Unit::Percent, efficiency)
+        .needs(&[Quantity::Cpu])
         .note(format!(
             "{}. efficiency: CPU time / (wall time x {cores} cores), with the wall time of the \
              recording for exact and of the command for the others.",
@@ -220,10 +225,12 @@ fn reasons(methods: &[Method]) -> Table {
         .filter(|(_, (_, _, ns))| ns.abs() >= 1_000.0)
         .collect();
     Table::new("accounting_why", "Why CPU time is missing")
+        .rows_need(&[Quantity::Forks, Quantity::Cpu])
         .text("method", "method", rows.iter().map(|(name, _)| (*name).clone()))
         .text("why", "why", rows.iter().map(|(_, (why, _, _))| *why))
         .whole("processes", "processes", Unit::Count, rows.iter().map(|(_, (_, n, _))| *n))
         .real("cpu_ns", "CPU", Unit::Nanoseconds, rows.iter().map(|(_, (_, _, ns))| *ns))
+        .needs(Figure::CpuNs.needs())
         .note("Means over the starting times of the readings, as above.")
 }
 
@@ -237,6 +244,7 @@ fn looks(methods: &[Method]) -> Table {
         .collect();
     let ns = |of: fn(&Said) -> f64| rows.iter().map(move |row| of(row.2));
     Table::new("accounting_looks", "Dependence on the time of the first reading")
+        .rows_need(&[Quantity::Forks, Quantity::Cpu, Quantity::Samples])
         .text("method", "method", rows.iter().map(|row| row.0))
         .whole("period_ns", "pause", Unit::Nanoseconds, rows.iter().map(|row| row.1))
         .real("looks", "readings", Unit::Count, rows.iter().map(|row| row.2.looks))
@@ -272,7 +280,8 @@ fn processes(recording: &Recording) -> Table {
     let sum = |cpu: &mut dyn Iterator<Item = u64>| cpu.fold(0, u64::saturating_add) as f64;
     let shown_ns = sum(&mut of().map(|process| process.cpu.total_ns()));
     let all_ns = sum(&mut all.iter().map(|process| process.cpu.total_ns()));
-    let table = Table::new("accounting_processes", "Processes with the most CPU time");
+    let table = Table::new("accounting_processes", "Processes with the most CPU time")
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu]);
     let table = labels(table, recording, &rows).whole(
         "life_ns",
         "life",
@@ -286,6 +295,7 @@ fn processes(recording: &Recording) -> Table {
             Unit::Percent,
             of().map(|process| efficiency_percent(recording, process)),
         )
+        .needs(&[Quantity::Cpu])
         .note(format!(
             "n = {} of {} processes, with {:.1} % of all CPU time. CPU/life can exceed 100 %: with \
              several threads, and for very short processes, because kernel work after the exit \
@@ -313,6 +323,7 @@ fn chart(methods: &[Method]) -> Chart {
         stacked: true,
     };
     Chart::new("accounting", "CPU time by method", ChartBody::Bars(body))
+        .needs(&[Quantity::Forks, Quantity::Cpu, Quantity::Split])
         .note("prmon-like and ps-like are computed from the same recording.")
 }
 

@@ -1,9 +1,10 @@
 //! The process tree as stacks: which chains of programs cost most.
 
-use proctrace_findings::{Chart, ChartBody, Flame, Table, Unit, count, counted};
+use proctrace_findings::{Chart, ChartBody, Figure, Flame, Table, Unit, count, counted};
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::stacks::{Node, Tree};
 use proctrace_recording::Recording;
+use proctrace_wire::Quantity;
 
 use crate::shares::share_percent;
 
@@ -13,14 +14,29 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
     let tree = Tree::of(recording);
     let cpu = |node: &Node| node.used.cpu.total_ns();
     let charts = vec![
-        flame(recording, &tree, "ancestry_count", "processes", "processes", |node| node.processes),
-        flame(recording, &tree, "ancestry_cpu", "CPU time", "µs of CPU time", |node| {
-            cpu(node) / 1000
-        }),
         flame(
             recording,
             &tree,
-            "ancestry_system",
+            ("ancestry_count", &Quantity::WHO),
+            "processes",
+            "processes",
+            |node| node.processes,
+        ),
+        flame(
+            recording,
+            &tree,
+            ("ancestry_cpu", &[Quantity::Forks, Quantity::Execs, Quantity::Cpu]),
+            "CPU time",
+            "µs of CPU time",
+            |node| cpu(node) / 1000,
+        ),
+        flame(
+            recording,
+            &tree,
+            (
+                "ancestry_system",
+                &[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Split],
+            ),
             "system CPU time",
             "µs of system CPU time",
             |node| node.used.cpu.system_ns / 1000,
@@ -29,6 +45,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
     let (heavy, rest) = tree.heaviest(|node| node.processes, STACKS_MAX);
     let all: u64 = recording.processes.len() as u64;
     let mut table = Table::new("ancestry", "Chains of programs")
+        .rows_need(&Quantity::WHO)
         .whole("processes", "processes", Unit::Count, heavy.iter().map(|(_, n)| *n))
         .real(
             "share_percent",
@@ -37,12 +54,14 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
             heavy.iter().map(|(_, n)| share_percent(*n, all)),
         )
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, heavy.iter().map(|(node, _)| cpu(node)))
+        .needs(Figure::CpuNs.needs())
         .whole(
             "system_cpu_ns",
             "system",
             Unit::Nanoseconds,
             heavy.iter().map(|(node, _)| recording.split.own(&node.used).map(|cpu| cpu.system_ns)),
         )
+        .needs(&[Quantity::Cpu, Quantity::Split])
         .text("stack", "chain", heavy.iter().map(|(node, _)| tree.stack(recording, node)))
         .note(
             "Each process is counted once, under the program that its forker was running at the \
@@ -61,7 +80,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
 fn flame(
     recording: &Recording,
     tree: &Tree,
-    name: &'static str,
+    (name, needs): (&'static str, &'static [Quantity]),
     what: &str,
     weighs: &str,
     weight: impl Fn(&Node) -> u64,
@@ -78,6 +97,7 @@ fn flame(
     folded.sort_unstable();
     let body = ChartBody::Flame(Flame { weighs: weighs.to_owned(), folded });
     Chart::new(name, format!("Process ancestry, by {what}"), body)
+        .needs(needs)
         .note("A program that forks or executes itself is one frame.")
 }
 

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use proctrace_findings::{Chart, ChartBody, Correlations, HeatMap, Table, Unit, count, counted};
 use proctrace_overview::options::Content;
 use proctrace_recording::Recording;
-use proctrace_recording::bins::{BinSeries, Bins};
-use proctrace_recording::knowledge::series_needs;
+use proctrace_recording::bin_series::BinSeries;
+use proctrace_recording::bins::Bins;
 use proctrace_stats::{LAGS, autocorrelation, best_lag, effective_n, interval, pearson, ranks};
+use proctrace_wire::Quantity;
 
 use crate::analysis::Analysis;
 
@@ -52,8 +53,10 @@ impl SeriesSet {
         let n = usize::try_from(recorded_ns / bin_ns).unwrap_or(0);
         let merged = usize::try_from(merged).unwrap_or(1);
         let mut set = Self { bin_ns, names: vec![], values: vec![], known_from: vec![] };
-        for (name, values, known_from) in series(bins) {
-            let known = recording.knows.all(series_needs(name));
+        for (name, of, needs) in SERIES {
+            let (values, known_from) = series(bins, of);
+            let knows = |quantity: &BinSeries| recording.knows.all(quantity.needs());
+            let known = recording.knows.all(needs) && of.iter().all(knows);
             let known_from = if known { known_from } else { usize::MAX };
             let sums = values.chunks_exact(merged).map(|bins| bins.iter().sum());
             set.names.push(name);
@@ -68,31 +71,41 @@ impl SeriesSet {
     }
 }
 
-/// Sums or means per bin, which correlate equally, and the first bin in which they are known. The
-/// first series are those that `report` shows.
-fn series(bins: &Bins) -> Vec<(&'static str, Vec<f64>, usize)> {
-    let of = |name, quantity| (name, bins.of(quantity).to_vec(), bins.known_from(quantity));
-    let switches = bins
-        .of(BinSeries::SwitchesVoluntary)
-        .iter()
-        .zip(bins.of(BinSeries::SwitchesInvoluntary))
-        .map(|(voluntary, involuntary)| voluntary + involuntary)
-        .collect();
-    vec![
-        of("system CPU", BinSeries::System),
-        of("user CPU", BinSeries::User),
-        of("forks", BinSeries::Forks),
-        ("switches", switches, 0),
-        of("running", BinSeries::Running),
-        of("read", BinSeries::ReadBytes),
-        of("write", BinSeries::WriteBytes),
-        of("execs", BinSeries::Execs),
-        of("exits", BinSeries::Exits),
-        of("voluntary", BinSeries::SwitchesVoluntary),
-        of("involuntary", BinSeries::SwitchesInvoluntary),
-        of("live tasks", BinSeries::Live),
-        of("look-ups", BinSeries::LookupsFailed),
+/// Series by name: the sum of some quantities, and what its course over time needs beside them. Counters of tasks are
+/// spread over the time between samples; user and system time are divided by program. The first are those that `report`
+/// shows.
+const SERIES: [(&str, &[BinSeries], &[Quantity]); 13] = {
+    use BinSeries::{
+        Execs, Exits, Forks, Live, LookupsFailed, ReadBytes, Running, SwitchesInvoluntary,
+        SwitchesVoluntary, System, User, WriteBytes,
+    };
+    const DIVIDED: &[Quantity] = &[Quantity::Execs, Quantity::Samples];
+    const SPREAD: &[Quantity] = &[Quantity::Samples];
+    const AT_TIMES: &[Quantity] = &[Quantity::Times];
+    [
+        ("system CPU", &[System], DIVIDED),
+        ("user CPU", &[User], DIVIDED),
+        ("forks", &[Forks], AT_TIMES),
+        ("switches", &[SwitchesVoluntary, SwitchesInvoluntary], SPREAD),
+        ("running", &[Running], &[]),
+        ("read", &[ReadBytes], SPREAD),
+        ("write", &[WriteBytes], SPREAD),
+        ("execs", &[Execs], AT_TIMES),
+        ("exits", &[Exits], AT_TIMES),
+        ("voluntary", &[SwitchesVoluntary], SPREAD),
+        ("involuntary", &[SwitchesInvoluntary], SPREAD),
+        ("live tasks", &[Live], AT_TIMES),
+        ("look-ups", &[LookupsFailed], AT_TIMES),
     ]
+};
+
+/// Sums or means per bin, which correlate equally, and the first bin in which they are known.
+fn series(bins: &Bins, of: &[BinSeries]) -> (Vec<f64>, usize) {
+    let mut values = vec![0.0; bins.len()];
+    for quantity in of {
+        values.iter_mut().zip(bins.of(*quantity)).for_each(|(sum, value)| *sum += value);
+    }
+    (values, of.iter().map(|quantity| bins.known_from(*quantity)).max().unwrap_or(0))
 }
 
 impl Analysis<'_> {
@@ -236,6 +249,7 @@ fn pairs(found: &Correlations) -> Table {
     };
     let (left_out, unknown) = (without_r(true), without_r(false));
     let mut table = Table::new("correlations", "Correlations over time, strongest first")
+        .rows_need(&[])
         .text("series", "series", rows.iter().map(|(a, _, _)| found.series[*a].clone()))
         .text("other", "and", rows.iter().map(|(_, b, _)| found.series[*b].clone()))
         .real("r", "r", Unit::Coefficient, of(&found.r))
@@ -285,6 +299,7 @@ fn lags(found: &Correlations) -> Table {
         })
         .collect();
     Table::new("correlation_lags", "Lags between series")
+        .rows_need(&[])
         .text("first", "first", rows.iter().map(|row| found.series[row.0].clone()))
         .text("then", "then", rows.iter().map(|row| found.series[row.1].clone()))
         .whole(
@@ -335,11 +350,10 @@ fn tells(found: &Correlations) -> bool {
 fn matrix(found: &Correlations) -> Table {
     let rows = if tells(found) { found.series.len() } else { 0 };
     let sample = format!("n = {} bins of {} s", count(found.n as u64), found.bin_ns as f64 / 1e9);
-    let mut table = Table::new(MATRIX, "Correlations over time: Pearson's r").in_whole().text(
-        "series",
-        "",
-        found.series[..rows].iter().cloned(),
-    );
+    let mut table = Table::new(MATRIX, "Correlations over time: Pearson's r")
+        .rows_need(&[])
+        .in_whole()
+        .text("series", "", found.series[..rows].iter().cloned());
     for (at, (series, name, title)) in COLUMNS.into_iter().enumerate() {
         let Some(column) = found.series.iter().position(|found| found == series) else { continue };
         let r = found.r[..rows].iter().map(|row| row[column]);
@@ -383,6 +397,7 @@ fn signs(found: &Correlations) -> Table {
         rows.iter().map(|(a, b, _)| matrix[*a][*b]).collect()
     };
     Table::new("correlation_signs", "Comparison with the signs found by ALICE")
+        .rows_need(&[])
         .text("series", "series", rows.iter().map(|(a, _, _)| found.series[*a].clone()))
         .text("other", "and", rows.iter().map(|(_, b, _)| found.series[*b].clone()))
         .text("expected", "ALICE", rows.iter().map(|(_, _, sign)| sign.to_string()))
@@ -401,6 +416,7 @@ fn chart(found: &Correlations) -> Vec<Chart> {
     let body = HeatMap { names: found.series.clone(), values: found.r.clone() };
     vec![
         Chart::new("correlations", "Correlations: Pearson's r", ChartBody::HeatMap(body))
+            .needs(&[])
             .note(sampling(found)),
     ]
 }

@@ -2,12 +2,13 @@
 
 use proctrace_classify::labels::{class_name, told_apart};
 use proctrace_findings::{
-    Axis, Bars, Category, Chart, ChartBody, Class, Series, Table, Unit, Values, counted,
+    Axis, Bars, Category, Chart, ChartBody, Class, Figure, Series, Table, Unit, Values, counted,
 };
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::programs::NO_ONE;
 use proctrace_overview::sums::{Label, Sum, Sums};
 use proctrace_recording::split::columns;
+use proctrace_wire::Quantity;
 
 use crate::analysis::Analysis;
 use crate::shares::rate::Rate;
@@ -34,6 +35,7 @@ pub(crate) fn section(analysis: &Analysis<'_>, options: &Options) -> Content {
     let of = |label: usize| categories.iter().map(move |sum| &*sum.labels[label]);
     let all = || categories.iter();
     let table = Table::new("counts", "Processes and threads by category")
+        .rows_need(&Quantity::WHO)
         .text("class", "class", of(0))
         .text("category", "category", of(1))
         .whole("processes", "processes", Unit::Count, all().map(|sum| sum.processes))
@@ -45,18 +47,22 @@ pub(crate) fn section(analysis: &Analysis<'_>, options: &Options) -> Content {
             Unit::PerSecond,
             all().map(|sum| rate.per_second(sum.created())),
         )
-        .whole("cpu_ns", "CPU", Unit::Nanoseconds, all().map(Sum::cpu_ns));
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, all().map(Sum::cpu_ns))
+        .needs(Figure::CpuNs.needs());
     let by_category =
         columns(table, &recording.split, all().map(|sum| sum.used)).note(&n).note(rate.says());
     let by_program = programs(analysis.categories(), &rate).note(&n).note(rate.says());
 
     let kinds = Chart::new("counts", "Processes and threads", bars(&kinds(sums)))
+        .needs(&Quantity::WHO)
         .note("System commands and other programs by name, an experiment's software by category.");
     let names: Vec<_> = categories.iter().map(|sum| [&*sum.labels[1], &*sum.labels[0]]).collect();
     let rows: Vec<_> = told_apart(&names).into_iter().zip(all().map(Counted::of)).collect();
     let charts = vec![
         kinds.note(&n),
-        Chart::new("categories", "Processes and threads by category", bars(&rows)).note(&n),
+        Chart::new("categories", "Processes and threads by category", bars(&rows))
+            .needs(&Quantity::WHO)
+            .note(&n),
     ];
     Content { tables: vec![by_category, by_program], charts }
 }
@@ -77,6 +83,7 @@ fn programs(all: &[Category], rate: &Rate) -> Table {
     let spawner =
         |program: &Category| (program.main_spawner != NO_ONE).then(|| program.main_spawner.clone());
     Table::new("programs", "Processes and threads by program")
+        .rows_need(&Quantity::WHO)
         .text("class", "class", of().map(|program| class_name(program.class)))
         .detail()
         .text("category", "category", of().map(category))
@@ -97,11 +104,15 @@ fn programs(all: &[Category], rate: &Rate) -> Table {
         )
         .detail()
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|program| program.cpu_ns))
+        .needs(Figure::CpuNs.needs())
         .whole("user_ns", "user", Unit::Nanoseconds, of().map(|program| program.user_ns))
+        .needs(Figure::UserNs.needs())
         .detail()
         .whole("system_ns", "system", Unit::Nanoseconds, of().map(|program| program.system_ns))
+        .needs(Figure::SystemNs.needs())
         .detail()
         .real("system_percent", "system", Unit::Percent, of().map(|p| p.system_percent))
+        .needs(&[Quantity::Cpu, Quantity::Split])
         .detail()
         .real(
             "system_low_percent",
@@ -109,6 +120,7 @@ fn programs(all: &[Category], rate: &Rate) -> Table {
             Unit::Percent,
             of().map(|p| p.system_low_percent),
         )
+        .needs(&[Quantity::Cpu, Quantity::Split])
         .detail()
         .real(
             "system_high_percent",
@@ -116,12 +128,16 @@ fn programs(all: &[Category], rate: &Rate) -> Table {
             Unit::Percent,
             of().map(|p| p.system_high_percent),
         )
+        .needs(&[Quantity::Cpu, Quantity::Split])
         .detail()
         .real("ticks", "ticks", Unit::Count, of().map(|program| program.ticks))
+        .needs(&[Quantity::Cpu, Quantity::Split])
         .detail()
         .whole("life_median_ns", "life", Unit::Nanoseconds, of().map(|p| p.median_life_ns))
         .whole("failed_lookups", "misses", Unit::Count, of().map(|p| p.lookups_failed))
+        .needs(Figure::FailedLookups.needs())
         .whole("peak_rss_bytes", "peak RSS", Unit::Bytes, of().map(|program| program.maxrss_bytes))
+        .needs(Figure::PeakRssBytes.needs())
         .detail()
         .column("main_spawner", "started by", Unit::Text, Values::Text(of().map(spawner).collect()))
         .detail()

@@ -4,6 +4,7 @@ use proctrace_findings::{Table, Unit, Values, counted};
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::processes::{cpu_columns, labels};
 use proctrace_recording::books::detached::phase;
+use proctrace_wire::Quantity;
 
 use crate::analysis::Analysis;
 
@@ -18,7 +19,8 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Content {
     });
     let phases = of().map(|process| phase(recording, process).map(str::to_owned));
     let lines = rows.iter().map(|at| recording.left_lines.get(at).cloned());
-    let table = Table::new("detached", "Processes that outlived their parent");
+    let table =
+        Table::new("detached", "Processes that outlived their parent").rows_need(&Quantity::WHO);
     let table = labels(table, recording, rows).whole(
         "life_ns",
         "life",

@@ -2,6 +2,7 @@
 
 use proctrace_findings::{EndStep, Ends, Table, Unit, Values, counted};
 use proctrace_overview::options::{Content, Options};
+use proctrace_wire::Quantity;
 
 use crate::analysis::Analysis;
 
@@ -11,6 +12,7 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Content {
     let known = |parent: &String| (!parent.is_empty()).then(|| parent.clone());
     let parents = all.iter().map(|end| known(&end.example_parent));
     let mut table = Table::new("ends", "Processes that did not exit with 0, worst first")
+        .rows_need(&Quantity::WHO)
         .text("program", "program", all.iter().map(|end| end.program.clone()))
         .text("how", "how", all.iter().map(|end| end.how.clone()))
         .whole("processes", "processes", Unit::Count, all.iter().map(|end| Some(end.processes)))
@@ -41,6 +43,7 @@ fn chain(steps: &[EndStep]) -> Table {
         (_, false) => Some("likely".to_owned()),
     });
     Table::new("end_chain", "Why the command failed, first cause first")
+        .rows_need(&Quantity::WHO)
         .whole("time_ns", "at", Unit::Nanoseconds, of().map(|step| step.time_ns))
         .text("program", "program", of().map(|step| step.program.clone()))
         .figures("pid", "pid", of().map(|step| step.pid.to_string()))
@@ -62,6 +65,7 @@ fn signals(ends: &Ends) -> Table {
     let of = || ends.fatal_signals.iter();
     let senders = of().map(|signal| signal.sent_by.clone()).collect();
     Table::new("fatal_signals", "Processes ended by a signal")
+        .rows_need(&Quantity::WHO)
         .whole("time_ns", "at", Unit::Nanoseconds, of().map(|signal| signal.time_ns))
         .text("program", "program", of().map(|signal| signal.program.clone()))
         .figures("pid", "pid", of().map(|signal| signal.pid.to_string()))

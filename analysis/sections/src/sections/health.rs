@@ -39,6 +39,7 @@ fn laws(health: &Health) -> Table {
     let found = of().map(|law| side(law.found, law.unit)).collect();
     let why = of().map(|law| law.not_checked.clone()).collect();
     let mut table = Table::new("laws", "Consistency checks")
+        .rows_need(&[])
         .in_whole()
         .text("law", "check", of().map(|law| law.name))
         .text("holds", "holds", of().map(|law| holds(law.holds)))
@@ -79,6 +80,7 @@ fn told_once<'a>(reasons: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Strin
 fn losses(health: &Health) -> Table {
     let of = || health.losses.iter();
     let mut table = Table::new("losses", "Lost records")
+        .rows_need(&[])
         .text("kind", "kind", of().map(|loss| &*loss.kind))
         .text("reason", "reason", of().map(|loss| &*loss.reason))
         .whole("records", "records", Unit::Count, of().map(|loss| loss.count));
@@ -101,6 +103,7 @@ fn knowledge(known: &[Known]) -> Table {
     };
     let why = known.iter().map(|known| known.why.clone()).collect();
     let table = Table::new("known", "Accuracy of each quantity")
+        .rows_need(&[])
         .in_whole()
         .text("quantity", "quantity", known.iter().map(|known| known.quantity))
         .text("state", "accuracy", known.iter().map(state))
@@ -112,6 +115,7 @@ fn knowledge(known: &[Known]) -> Table {
 
 fn unseen(spots: &[BlindSpot]) -> Table {
     let table = Table::new("unseen", "What could not be recorded")
+        .rows_need(&[])
         .in_whole()
         .text("what", "what", spots.iter().map(|spot| spot.what))
         .whole("processes", "processes", Unit::Count, spots.iter().map(|spot| spot.processes))

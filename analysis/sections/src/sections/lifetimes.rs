@@ -6,6 +6,7 @@ use proctrace_findings::{
 use proctrace_overview::options::{Content, Options};
 use proctrace_recording::Recording;
 use proctrace_stats::lower_median;
+use proctrace_wire::Quantity;
 
 use crate::shares::share_percent;
 
@@ -63,6 +64,7 @@ fn samplers(lives: &[Life]) -> Table {
         })
         .collect();
     Table::new("lifetimes", "Short processes missed by samplers")
+        .rows_need(&[Quantity::Forks, Quantity::Times])
         .whole("interval_ns", "interval", Unit::Nanoseconds, rows.iter().map(|row| row.0))
         .whole("shorter", "shorter", Unit::Count, rows.iter().map(|row| row.1))
         .real(
@@ -72,12 +74,14 @@ fn samplers(lives: &[Life]) -> Table {
             rows.iter().map(|row| share_percent(row.1, all)),
         )
         .whole("shorter_cpu_ns", "their CPU", Unit::Nanoseconds, rows.iter().map(|row| row.2))
+        .needs(&[Quantity::Cpu])
         .real(
             "shorter_cpu_percent",
             "of all CPU",
             Unit::Percent,
             rows.iter().map(|row| share_percent(row.2, all_cpu_ns)),
         )
+        .needs(&[Quantity::Cpu])
         .real(
             "unseen_percent",
             "never seen",
@@ -121,6 +125,7 @@ fn by_program(recording: &Recording, lives: &[Life]) -> Table {
         b.1.cmp(&a.1).then_with(|| (&a.0.name, a.0.category()).cmp(&(&b.0.name, b.0.category())))
     });
     Table::new("lives", "Process lifetimes by program")
+        .rows_need(&Quantity::WHO)
         .text("program", "program", rows.iter().map(|row| &*row.0.name))
         .text("category", "category", rows.iter().map(|row| row.0.category()))
         .whole("processes", "ended", Unit::Count, rows.iter().map(|row| row.1))
@@ -128,6 +133,7 @@ fn by_program(recording: &Recording, lives: &[Life]) -> Table {
         .whole("life_95_percent_ns", "p95", Unit::Nanoseconds, rows.iter().map(|row| row.3))
         .whole("life_longest_ns", "longest", Unit::Nanoseconds, rows.iter().map(|row| row.4))
         .whole("cpu_mean_ns", "mean CPU", Unit::Nanoseconds, rows.iter().map(|row| row.5))
+        .needs(&[Quantity::Cpu])
 }
 
 fn histogram(recording: &Recording, lives: &[Life]) -> Chart {
@@ -166,6 +172,7 @@ fn histogram(recording: &Recording, lives: &[Life]) -> Chart {
         edges: edges.into_iter().map(|edge| edge as f64).collect(),
     };
     Chart::new("lifetimes", "Process lifetimes", ChartBody::Histogram(body))
+        .needs(&[Quantity::Forks, Quantity::Execs, Quantity::Times])
         .note("The first bar includes all shorter lifetimes.")
 }
 

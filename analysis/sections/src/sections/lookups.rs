@@ -2,10 +2,11 @@
 
 use std::cmp::Reverse;
 
-use proctrace_findings::{Category, Table, Unit, counted};
+use proctrace_findings::{Category, Figure, Table, Unit, counted};
 use proctrace_overview::lookups::by_path;
 use proctrace_overview::options::{Content, Options};
 use proctrace_recording::Recording;
+use proctrace_wire::Quantity;
 
 use crate::analysis::Analysis;
 use crate::shares::share_percent;
@@ -28,6 +29,7 @@ fn directories(analysis: &Analysis<'_>) -> Table {
     let rows = analysis.lookups();
     let of = || rows.iter();
     let table = Table::new("lookups", "Failed look-ups by directory")
+        .rows_need(&[])
         .whole("count", "failed", Unit::Count, of().map(|row| row.count))
         .whole("processes", "processes", Unit::Count, of().map(|row| row.processes))
         .text("family", "call", of().map(|row| &*row.family))
@@ -56,7 +58,9 @@ fn programs(all: &[Category]) -> Table {
         group => group.to_owned(),
     };
     Table::new("lookup_programs", "Failed look-ups by program")
+        .rows_need(&Quantity::LOOKUPS_OF_PROGRAMS)
         .whole("failed_lookups", "failed", Unit::Count, of().map(|program| program.lookups_failed))
+        .needs(Figure::FailedLookups.needs())
         .real(
             "failed_lookups_percent",
             "of all",
@@ -90,6 +94,7 @@ fn paths(recording: &Recording) -> Table {
     let all = recording.knows.some(&proctrace_wire::Quantity::LOOKUPS, all);
     let of = || rows.iter();
     let table = Table::new("lookup_paths", "Failed look-ups by path")
+        .rows_need(&[])
         .whole("count", "failed", Unit::Count, of().map(|row| row.count))
         .real(
             "count_percent",

@@ -4,11 +4,12 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use proctrace_findings::{
-    Memory, ProcessMemory, Table, Unit, Values, bytes, counted, sparkline, time,
+    Figure, Memory, ProcessMemory, Table, Unit, Values, bytes, counted, sparkline, time,
 };
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::passes::{Pass, passes};
 use proctrace_recording::Recording;
+use proctrace_wire::Quantity;
 
 use crate::analysis::Analysis;
 
@@ -32,7 +33,9 @@ fn processes(memory: Option<&Memory>) -> Table {
     let of = || rows.iter();
     let pids = of().map(|process| u64::try_from(process.pid).ok()).collect();
     let table = Table::new("memory_processes", "Memory of processes")
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Memory])
         .whole("peak_rss_bytes", "peak RSS", Unit::Bytes, of().map(|p| p.peak_rss_bytes))
+        .needs(Figure::PeakRssBytes.needs())
         .whole("pss_bytes", "PSS", Unit::Bytes, of().map(|process| process.pss_bytes))
         .whole("time_ns", "at", Unit::Nanoseconds, of().map(|process| process.time_ns))
         .whole("uss_bytes", "USS", Unit::Bytes, of().map(|process| process.uss_bytes))
@@ -90,6 +93,7 @@ fn courses(recording: &Recording, memory: Option<&Memory>) -> Table {
     let of = || largest.iter();
     let pids = of().map(|process| u64::try_from(process.pid).ok()).collect();
     Table::new("memory_courses", "PSS of the largest processes over time")
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Memory])
         .whole("pss_bytes", "largest PSS", Unit::Bytes, of().map(|process| process.pss_bytes))
         .whole("time_ns", "at", Unit::Nanoseconds, of().map(|process| process.time_ns))
         .whole("readings", "readings", Unit::Count, readings.iter().map(|of| of.len() as u64))
@@ -106,6 +110,7 @@ fn courses(recording: &Recording, memory: Option<&Memory>) -> Table {
 fn over_time(passes: &[Pass], first_ns: u64) -> Table {
     let of = || passes.iter();
     Table::new("memory_looks", "Memory of all processes over time")
+        .rows_need(&[Quantity::Forks, Quantity::Memory])
         .whole(
             "time_ns",
             "at",

@@ -8,6 +8,7 @@ use proctrace_findings::{Table, Unit, count, counted};
 use proctrace_overview::options::{Content, Options};
 use proctrace_recording::Recording;
 use proctrace_recording::opened::{FileUse, Modes};
+use proctrace_wire::Quantity;
 use proctrace_wire::escape::to_text;
 
 use crate::analysis::Analysis;
@@ -62,6 +63,7 @@ fn files(recording: &Recording) -> Table {
         _ => "read",
     };
     let table = Table::new("opened_files", "Opened files")
+        .rows_need(&[Quantity::OpenedFiles])
         .whole("opens", "opens", Unit::Count, of().map(|file| file.opens))
         .whole("processes", "processes", Unit::Count, of().map(|file| file.processes))
         .text("mode", "for", of().map(mode))
@@ -99,6 +101,7 @@ fn directories(recording: &Recording) -> Table {
     let of = || rows.iter();
     let needed = rows.iter().map(|(_, (files, _))| files).sum::<u64>();
     Table::new("needed_files", "Files that the job needs, by directory")
+        .rows_need(&[Quantity::OpenedFiles])
         .whole("files", "files", Unit::Count, of().map(|(_, (files, _))| *files))
         .whole("opens", "opens", Unit::Count, of().map(|(_, (_, opens))| *opens))
         .text("directory", "directory", of().map(|(path, _)| to_text(path)))
@@ -145,6 +148,7 @@ fn flows(recording: &Recording) -> Table {
     rows.sort_by_key(|(pair, flow)| (Reverse(flow.files), *pair));
     let of = || rows.iter();
     Table::new("file_flows", "Programs that read what another process wrote")
+.rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::OpenedFiles])
         .whole("files", "files", Unit::Count, of().map(|(_, flow)| flow.files))
         .text("writer", "written by", of().map(|((writer, _), _)| *writer))
         .text("reader", "read by", of().map(|((_, reader), _)| *reader))

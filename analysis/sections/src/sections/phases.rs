@@ -2,12 +2,13 @@
 
 use std::cmp::Reverse;
 
-use proctrace_findings::{Health, MarkedPhase, Table, Unit, Values, counted};
+use proctrace_findings::{Figure, Health, MarkedPhase, Table, Unit, Values, counted};
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::phases::{CPU, SPLIT};
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
 use proctrace_recording::marks::{MarkedBy, ProgramSums};
+use proctrace_wire::Quantity;
 use proctrace_wire::escape::to_text;
 
 use crate::analysis::Analysis;
@@ -100,6 +101,7 @@ fn phases_table(recording: &Recording, phases: &[(usize, &MarkedPhase)], cores: 
     let by = of().map(|phase| phase.mark.as_ref().map(|mark| mark.program.clone())).collect();
     let pid = of().map(|phase| u64::try_from(phase.mark.as_ref()?.pid).ok());
     let table = Table::new("phases", "Phases between marks of the payload")
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Argv])
         .text("phase", "phase", of().map(|phase| &*phase.name))
         .whole("number", "#", Unit::Text, numbers)
         .detail()
@@ -108,12 +110,17 @@ fn phases_table(recording: &Recording, phases: &[(usize, &MarkedPhase)], cores: 
         .detail()
         .whole("wall_ns", "wall", Unit::Nanoseconds, of().map(MarkedPhase::wall_ns))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|phase| phase.cpu_ns))
+        .needs(Figure::CpuNs.needs())
         .whole("user_ns", "user", Unit::Nanoseconds, of().map(|phase| phase.user_ns))
+        .needs(Figure::UserNs.needs())
         .detail()
         .whole("system_ns", "system", Unit::Nanoseconds, of().map(|phase| phase.system_ns))
+        .needs(Figure::SystemNs.needs())
         .real("cores_in_use", "cores used", Unit::Cores, of().map(|phase| phase.cores_in_use))
+        .needs(&[Quantity::Cpu, Quantity::Samples])
         .detail()
         .real("cores_idle", "idle", Unit::Cores, of().map(idle))
+        .needs(&[Quantity::Cpu, Quantity::Samples])
         .whole("processes", "processes", Unit::Count, of().map(|phase| phase.processes))
         .whole("threads", "threads", Unit::Count, of().map(|phase| phase.threads))
         .detail()
@@ -122,6 +129,7 @@ fn phases_table(recording: &Recording, phases: &[(usize, &MarkedPhase)], cores: 
         .whole("processes_ended", "ended", Unit::Count, of().map(|phase| phase.processes_ended))
         .detail()
         .whole("failed_lookups", "look-ups", Unit::Count, of().map(|phase| phase.failed_lookups))
+        .needs(Figure::FailedLookups.needs())
         .whole("peak_pss_bytes", "peak PSS", Unit::Bytes, of().map(|phase| phase.peak_pss_bytes))
         .detail()
         .column("setter", "set by", Unit::Text, Values::Text(by))
@@ -158,6 +166,7 @@ fn programs_table(recording: &Recording, only: Option<usize>) -> Table {
     let of = || rows.iter();
     let name = |program: usize| recording.programs.get(program).map_or("?", |it| &*it.name);
     Table::new(PROGRAMS, "Programs by phase")
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Argv])
         .text("phase", "phase", of().map(|(phase, ..)| recording.phase_name(*phase)))
         .text("program", "program", of().map(|(_, program, _)| name(*program)))
         .whole("processes", "processes", Unit::Count, of().map(|(.., sums)| sums.processes))
@@ -167,18 +176,21 @@ fn programs_table(recording: &Recording, only: Option<usize>) -> Table {
             Unit::Nanoseconds,
             of().map(|(.., sums)| knows.some(CPU, sums.cpu_ns)),
         )
+        .needs(Figure::CpuNs.needs())
         .whole(
             "system_ns",
             "system",
             Unit::Nanoseconds,
             of().map(|(.., sums)| knows.some(SPLIT, sums.cpu().system_ns)),
         )
+        .needs(Figure::SystemNs.needs())
         .whole(
             "failed_lookups",
             "look-ups",
             Unit::Count,
             of().map(|(.., sums)| sums.lookups_failed),
         )
+        .needs(Figure::FailedLookups.needs())
         .note("By the program that a process ran last. processes: born in the phase.")
 }
 
@@ -198,9 +210,11 @@ fn directories_table(recording: &Recording, only: Option<usize>) -> Table {
         path.map_or_else(|| "?".to_owned(), |path| to_text(path).into_owned())
     };
     Table::new(DIRECTORIES, "Directories of failed look-ups by phase")
+        .rows_need(&Quantity::LOOKUPS_OF_PHASES)
         .text("phase", "phase", of().map(|(phase, ..)| recording.phase_name(*phase)))
         .text("directory", "directory", of().map(|(_, directory, _)| name(*directory)))
         .whole("failed_lookups", "look-ups", Unit::Count, of().map(|(.., count)| *count))
+        .needs(Figure::FailedLookups.needs())
 }
 
 #[cfg(test)]

@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-use proctrace_findings::{Axis, Bars, Chart, ChartBody, Class, Series, Spawner, Table, Unit};
+use proctrace_findings::{
+    Axis, Bars, Chart, ChartBody, Class, Figure, Series, Spawner, Table, Unit,
+};
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::programs::child_name;
 use proctrace_overview::sums::Edge;
 use proctrace_recording::Recording;
 use proctrace_recording::split::columns;
+use proctrace_wire::Quantity;
 
 use crate::analysis::Analysis;
 use crate::shares::rate::Rate;
@@ -118,6 +121,7 @@ fn children<K>(recording: &Recording, sum: &Sum<K>) -> String {
 
 fn programs_table(recording: &Recording, sums: &[Sum<&str>], started: u64, rate: &Rate) -> Table {
     Table::new("spawn_sources", "Processes started, by parent program")
+        .rows_need(&Quantity::WHO)
         .whole("processes", "processes", Unit::Count, sums.iter().map(|sum| sum.processes))
         .real(
             "share_percent",
@@ -133,6 +137,7 @@ fn programs_table(recording: &Recording, sums: &[Sum<&str>], started: u64, rate:
         )
         .whole("commands", "commands", Unit::Count, sums.iter().map(|sum| sum.commands))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, sums.iter().map(|sum| sum.cpu_ns))
+        .needs(Figure::CpuNs.needs())
         .text("parent", "parent", sums.iter().map(|sum| sum.source))
         .lists("children", "children", sums.iter().map(|sum| children(recording, sum)))
 }
@@ -143,6 +148,7 @@ fn lines_table(
     rate: &Rate,
 ) -> Table {
     Table::new("spawn_lines", "Processes started, by parent command line")
+        .rows_need(&Quantity::WHO)
         .whole("processes", "processes", Unit::Count, sums.iter().map(|sum| sum.processes))
         .real(
             "per_second",
@@ -152,18 +158,21 @@ fn lines_table(
         )
         .whole("commands", "commands", Unit::Count, sums.iter().map(|sum| sum.commands))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, sums.iter().map(|sum| sum.cpu_ns))
+        .needs(Figure::CpuNs.needs())
         .text(
             "parent",
             "parent",
             sums.iter().map(|sum| &*recording.programs[sum.source.program].name),
         )
         .text("command_line", "command line", sums.iter().map(|sum| shape(texts, sum.source)))
+        .needs(&[Quantity::Argv])
 }
 
 fn edges_table(recording: &Recording, (edges, texts): (&[Edge], &[String]), rate: &Rate) -> Table {
     let of = || edges.iter();
     let parent = |edge: &Edge| &*recording.programs[edge.spawner].name;
     let table = Table::new("spawners", "Processes started, by parent command line and child")
+        .rows_need(&Quantity::WHO)
         .whole("processes", "processes", Unit::Count, of().map(|edge| edge.processes))
         .real(
             "per_second",
@@ -171,7 +180,8 @@ fn edges_table(recording: &Recording, (edges, texts): (&[Edge], &[String]), rate
             Unit::PerSecond,
             of().map(|edge| rate.per_second(edge.processes)),
         )
-        .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|edge| edge.used.cpu.total_ns()));
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|edge| edge.used.cpu.total_ns()))
+        .needs(Figure::CpuNs.needs());
     // A line has no room for both the system time fraction and complete names.
     columns(table, &recording.split, of().map(|edge| edge.used))
         .detail_of("system_percent")
@@ -179,6 +189,7 @@ fn edges_table(recording: &Recording, (edges, texts): (&[Edge], &[String]), rate
         .text("parent", "parent", of().map(parent))
         .text("child", "child", of().map(|e| child_name(recording, e.program, e.forked)))
         .text("command_line", "command line", of().map(|edge| shape(texts, source(edge))))
+        .needs(&[Quantity::Argv])
         .note("life: median lifetime.")
 }
 
@@ -186,6 +197,7 @@ fn edges_table(recording: &Recording, (edges, texts): (&[Edge], &[String]), rate
 fn pairs_table(pairs: &[Spawner], rate: &Rate) -> Table {
     let of = || pairs.iter();
     Table::new("spawn_pairs", "Processes started, by parent and child program")
+        .rows_need(&Quantity::WHO)
         .whole("processes", "processes", Unit::Count, of().map(|pair| pair.processes))
         .real(
             "per_second",
@@ -194,6 +206,7 @@ fn pairs_table(pairs: &[Spawner], rate: &Rate) -> Table {
             of().map(|pair| rate.per_second(pair.processes)),
         )
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|pair| pair.cpu_ns))
+        .needs(Figure::CpuNs.needs())
         .text("parent", "parent", of().map(|pair| &*pair.parent))
         .text("child", "child", of().map(|pair| &*pair.child))
 }
@@ -220,7 +233,7 @@ fn chart(sums: &[Sum<&str>]) -> Chart {
         ],
         stacked: true,
     });
-    Chart::new("spawners", "Processes started, by parent program", body)
+    Chart::new("spawners", "Processes started, by parent program", body).needs(&Quantity::WHO)
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 
 use std::cmp::Reverse;
 
-use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit, counted};
+use proctrace_findings::{Axis, Bars, Chart, ChartBody, Figure, Series, Table, Unit, counted};
+use proctrace_replay::Usage;
+use proctrace_wire::Quantity;
 
 use proctrace_classify::labels;
 use proctrace_overview::options::{Content, Options};
@@ -91,28 +93,22 @@ fn sums(recording: &Recording) -> Vec<Sums> {
 
 /// CPU time from an exec to the next one, or to the end of the process, and the ticks that hit it.
 fn used(recording: &Recording, run: &ProgramRun, next: Option<&ProgramRun>) -> (u64, Ticks) {
-    let (mut run_ns, mut user_ns, mut system_ns) = match next {
-        Some(next) => next.before.all().into(),
+    let [mut run_ns, mut user_ns, mut system_ns] = match next {
+        Some(next) => next.before.all(),
         // Threads of the previous program are gone.
-        None => recording.processes[run.process as usize]
-            .tasks()
-            .map(|task| &recording.tasks[task])
-            .filter(|task| task.ended_ns().is_none_or(|ended_ns| ended_ns >= run.time_ns))
-            .map(|task| match (task.end(), task.seen()) {
-                (Some(end), _) => {
-                    let end = end.record;
-                    (end.run_ns, end.utime_ns, end.stime_ns)
-                }
-                (None, Some(seen)) => (seen.run_ns, seen.utime_ns, seen.stime_ns),
-                (None, None) => (0, 0, 0),
-            })
-            .fold((0, 0, 0), |sum: (u64, u64, u64), task| {
-                (
-                    sum.0.saturating_add(task.0),
-                    sum.1.saturating_add(task.1),
-                    sum.2.saturating_add(task.2),
-                )
-            }),
+        None => {
+            let used = recording.processes[run.process as usize]
+                .tasks()
+                .map(|task| &recording.tasks[task])
+                .filter(|task| task.ended_ns().is_none_or(|ended_ns| ended_ns >= run.time_ns))
+                .map(|task| match (task.end(), task.seen()) {
+                    (Some(end), _) => end.record.used,
+                    (None, Some(seen)) => seen.into(),
+                    (None, None) => Usage::default(),
+                })
+                .fold(Usage::default(), Usage::plus);
+            [used.run_ns, used.utime_ns, used.stime_ns]
+        }
     };
     let before = run.before.all();
     run_ns = run_ns.saturating_sub(before[0]);
@@ -132,6 +128,7 @@ fn mean(sum: u64, n: u64) -> Option<f64> {
 fn means(split: &Split, names: &[String], sums: &[Sums]) -> Table {
     let of = || sums.iter();
     Table::new("startup", "Cost of one start, by program")
+        .rows_need(&Quantity::LOOKUPS_OF_PROGRAMS)
         .text("program", "program", names)
         .whole("execs", "execs", Unit::Count, of().map(|sum| sum.execs))
         .real(
@@ -154,12 +151,14 @@ fn means(split: &Split, names: &[String], sums: &[Sums]) -> Table {
             of().map(|sum| mean(sum.life_ns, sum.execs)),
         )
         .real("cpu_mean_ns", "CPU", Unit::Nanoseconds, of().map(|sum| mean(sum.run_ns, sum.execs)))
+        .needs(&[Quantity::Cpu])
         .real(
             "system_mean_ns",
             "system",
             Unit::Nanoseconds,
             of().map(|sum| mean(split.pooled(sum.run_ns, sum.ticks)?.system_ns, sum.execs)),
         )
+        .needs(&[Quantity::Cpu, Quantity::Split])
         .note(
             "Means per exec: failed look-ups while loading and in total; time from the exec until \
              loaded, and until the next exec or the end (ended); CPU time, at an exec as last \
@@ -185,6 +184,7 @@ fn totals(names: &[String], sums: &[Sums]) -> Table {
     let known =
         |of: fn(&Sums) -> u64| sums.iter().map(move |sum| (sum.loading_execs > 0).then(|| of(sum)));
     Table::new("startup_totals", "Cost of all starts, by program")
+        .rows_need(&Quantity::LOOKUPS_OF_PROGRAMS)
         .text("program", "program", names)
         .whole("loading_execs", "n", Unit::Count, of().map(|sum| sum.loading_execs))
         .whole("libraries", "libraries", Unit::Count, of().map(|sum| sum.libraries))
@@ -193,7 +193,9 @@ fn totals(names: &[String], sums: &[Sums]) -> Table {
         .whole("loading_least_ns", "loaded ≥", Unit::Nanoseconds, known(|sum| sum.loading_ns))
         .real("loading_least_percent", "of life", Unit::Percent, of().map(share))
         .whole("loading_cpu_most_ns", "CPU ≤", Unit::Nanoseconds, known(|sum| sum.loading_cpu_ns))
+        .needs(&[Quantity::Cpu])
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|sum| sum.run_ns))
+        .needs(Figure::CpuNs.needs())
         .note(
             "n: execs with failed library look-ups; libraries: number of these look-ups. loaded ≥: \
              lower bound of the time until loaded, summed over these execs, as above. CPU ≤: upper \
@@ -225,13 +227,13 @@ fn chart(names: &[String], sums: &[Sums]) -> Chart {
         ],
         stacked: true,
     };
-    Chart::new("startup", "Failed look-ups of one start, by program", ChartBody::Bars(body)).note(
-        format!(
+    Chart::new("startup", "Failed look-ups of one start, by program", ChartBody::Bars(body))
+        .needs(&Quantity::LOOKUPS_OF_PROGRAMS)
+        .note(format!(
             "{} of {all} programs with failed look-ups: those with the most while loading, over \
              all their execs. Ordered by failed look-ups per exec while loading.",
             shown.len()
-        ),
-    )
+        ))
 }
 
 #[cfg(test)]

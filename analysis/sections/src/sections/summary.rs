@@ -2,12 +2,12 @@
 
 use std::cmp::Reverse;
 
-use proctrace_findings::{Category, Table, Unit, Values, figure};
+use proctrace_findings::{Category, Figure, Table, Unit, Values, figure};
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::programs::NO_ONE;
 use proctrace_overview::summary::run;
-use proctrace_wire::Family;
 use proctrace_wire::Quantity::{Execs, Forks};
+use proctrace_wire::{Family, Quantity};
 
 use crate::analysis::Analysis;
 use crate::shares::share_percent;
@@ -86,6 +86,7 @@ fn figures(analysis: &Analysis<'_>) -> Table {
         None => row.word.clone(),
     };
     Table::new("summary", "Key figures")
+        .rows_need(&[])
         .text("group", "group", of().map(|row| row.group))
         .text("figure", "figure", of().map(|row| &*row.name))
         .column("value", "value", Unit::Figure, Values::Text(of().map(value).collect()))
@@ -209,21 +210,26 @@ fn programs(all: &[Category]) -> Table {
         })
     };
     Table::new("programs_by_cpu", "Programs, by CPU time")
+        .rows_need(&Quantity::WHO)
         .text("program", "program", of().map(|program| &*program.name))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|program| program.cpu_ns))
+        .needs(Figure::CpuNs.needs())
         .real(
             "cpu_percent",
             "of all",
             Unit::Percent,
             of().map(|program| share_percent(program.cpu_ns?, cpu_ns)),
         )
+        .needs(&[Quantity::Cpu])
         .real("system_percent", "system", Unit::Percent, of().map(|p| p.system_percent))
+        .needs(&[Quantity::Cpu, Quantity::Split])
         .real(
             "system_low_percent",
             "system from",
             Unit::Percent,
             of().map(|p| p.system_low_percent),
         )
+        .needs(&[Quantity::Cpu, Quantity::Split])
         .detail()
         .real(
             "system_high_percent",
@@ -231,6 +237,7 @@ fn programs(all: &[Category]) -> Table {
             Unit::Percent,
             of().map(|p| p.system_high_percent),
         )
+        .needs(&[Quantity::Cpu, Quantity::Split])
         .detail()
         .whole("processes", "processes", Unit::Count, of().map(|program| program.processes))
         .whole("threads", "threads", Unit::Count, of().map(|program| program.threads))

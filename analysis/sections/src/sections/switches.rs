@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use proctrace_findings::{Axis, Chart, ChartBody, Point, Scatter, Table, Unit};
+use proctrace_findings::{Axis, Chart, ChartBody, Figure, Point, Scatter, Table, Unit};
+use proctrace_wire::Quantity;
 
 use proctrace_classify::labels;
 use proctrace_overview::options::{Content, Options};
@@ -90,14 +91,21 @@ fn sums(recording: &Recording, names: &[String], number_of: impl Fn(usize) -> us
 fn table(name: &'static str, title: &str, first: &'static str, sums: &[Sums]) -> Table {
     let of = || sums.iter();
     Table::new(name, title)
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Switches])
         .text(first, first, of().map(|sum| sum.name.clone()))
         .whole("processes", "procs", Unit::Count, of().map(|sum| sum.processes))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|sum| sum.cpu_ns))
+        .needs(Figure::CpuNs.needs())
         .real("efficiency_percent", "CPU/life", Unit::Percent, of().map(Sums::efficiency_percent))
+        .needs(&[Quantity::Cpu])
         .whole("voluntary", "vol.", Unit::Count, of().map(|sum| sum.voluntary))
+        .needs(&[Quantity::Switches])
         .whole("involuntary", "invol.", Unit::Count, of().map(|sum| sum.involuntary))
+        .needs(&[Quantity::Switches])
         .real("voluntary_ratio", "ratio", Unit::Ratio, of().map(Sums::ratio))
+        .needs(&[Quantity::Switches])
         .real("per_cpu_second", "/CPU s", Unit::PerSecond, of().map(Sums::per_cpu_second))
+        .needs(&[Quantity::Cpu])
         .note(
             "vol.: the task blocked; invol.: it was preempted. ratio: vol. / invol., - without \
              involuntary ones. CPU/life: CPU time / lifetime of the processes; it can exceed 100 % \
@@ -130,11 +138,13 @@ fn chart(by_program: &[Sums]) -> Chart {
         y_axis: Axis::linear("CPU time / lifetime", Unit::Percent),
         points,
     };
-    Chart::new("switches", "CPU use and context switches", ChartBody::Scatter(body)).note(format!(
-        "{shown} of {} programs; size: CPU time. Half a switch is added to each count, so that \
+    Chart::new("switches", "CPU use and context switches", ChartBody::Scatter(body))
+        .needs(&[Quantity::Forks, Quantity::Execs, Quantity::Switches, Quantity::Cpu])
+        .note(format!(
+            "{shown} of {} programs; size: CPU time. Half a switch is added to each count, so that \
          counts of zero can be shown.",
-        by_program.len()
-    ))
+            by_program.len()
+        ))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The bins of the command's wall time: the CPU time used in each, and the demand for CPUs.
 
 use proctrace_recording::Recording;
-use proctrace_recording::bins::BinSeries;
+use proctrace_recording::bin_series::BinSeries;
 
 /// Multiple of a number of CPUs above which a bin exceeds that number: tasks are not all sampled at the same instant,
 /// so a little of their time may spill into the next bin. With one CPU this is where a bin stops being serial; with the

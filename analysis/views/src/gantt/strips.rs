@@ -2,7 +2,7 @@
 
 use proctrace_findings::{Mark, Series, Strip, Unit};
 use proctrace_recording::Recording;
-use proctrace_recording::bins::BinSeries;
+use proctrace_recording::bin_series::BinSeries;
 
 use super::lanes::Lanes;
 

@@ -110,7 +110,7 @@ impl CpuAt {
 fn cpu_of(task: &Task, around: Around, time_ns: u64) -> CpuAt {
     let followed = |run_ns: u64| run_ns.saturating_sub(task.before().map_or(0, |b| b.run_ns));
     let point = |sample: Sample| (sample.head.time_ns, followed(sample.run_ns));
-    let end = task.end().map(|end| (end.time_ns, followed(end.record.run_ns)));
+    let end = task.end().map(|end| (end.time_ns, followed(end.record.used.run_ns)));
     if time_ns < task.born_ns {
         return CpuAt::default();
     }

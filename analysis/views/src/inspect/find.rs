@@ -5,7 +5,7 @@ use proctrace_overview::details::since;
 use proctrace_overview::nearest::nearest;
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
-use proctrace_recording::knowledge::WHO;
+use proctrace_wire::Quantity;
 
 use super::{clock_time, is_alive, relatives};
 
@@ -122,7 +122,7 @@ fn life(recording: &Recording, at: usize) -> String {
 
 fn of_program(recording: &Recording, name: &str) -> Result<Found, AnalysisError> {
     let what = || format!("{name:?}");
-    if let Some(why) = recording.knows.why_not(WHO) {
+    if let Some(why) = recording.knows.why_not(&Quantity::WHO) {
         return Err(none(what(), &format!("programs are not known ({why})")));
     }
     let programs = || recording.programs.iter().enumerate();

@@ -2,10 +2,9 @@
 
 use proctrace_classify::labels::class_name;
 use proctrace_findings::{Figure, LeftOut, PackedColumn, PackedTable};
-use proctrace_overview::figures::{OfProcesses, needs};
+use proctrace_overview::figures::OfProcesses;
 use proctrace_recording::Recording;
 use proctrace_recording::books::detached::is_detached;
-use proctrace_recording::knowledge::WHO;
 use proctrace_recording::process::Process;
 use proctrace_wire::Quantity;
 
@@ -58,7 +57,7 @@ fn figures(recording: &Recording, table: &mut PackedTable) {
     for figure in Figure::ALL.into_iter().filter(|figure| !figure.is_raw()) {
         table.columns.push(match all.column(figure) {
             Some(values) => PackedColumn::of(figure.name(), values),
-            None => unknown(recording, needs(figure), figure.name()),
+            None => unknown(recording, figure.needs(), figure.name()),
         });
     }
 }
@@ -68,7 +67,7 @@ pub(super) fn programs(recording: &Recording, lanes: &Lanes, strings: &mut Strin
     let programs = &recording.programs;
     let mut table = PackedTable::new("programs", programs.len());
     let category = |at: usize| recording.category_of.get(at).copied();
-    let who = recording.knows.all(WHO);
+    let who = recording.knows.all(&Quantity::WHO);
     let mut text = |of: &dyn Fn(usize) -> Option<String>| -> Vec<Option<u64>> {
         (0..programs.len()).map(|at| strings.number_of(&of(at)?)).collect()
     };

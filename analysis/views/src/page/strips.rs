@@ -3,8 +3,7 @@
 use proctrace_findings::{PageStrip, Series, Strip, Unit};
 use proctrace_overview::passes::passes;
 use proctrace_recording::Recording;
-use proctrace_recording::bins::BinSeries;
-use proctrace_recording::knowledge::WHO;
+use proctrace_recording::bin_series::BinSeries;
 use proctrace_wire::Quantity;
 
 use crate::gantt::lanes::Lanes;
@@ -53,13 +52,13 @@ pub(super) fn strips(
 fn needs() -> [(&'static str, &'static [Quantity]); 9] {
     [
         ("CPU by category", &[Quantity::Forks, Quantity::Execs, Quantity::Cpu]),
-        ("CPU", &[Quantity::Forks, Quantity::Cpu, Quantity::Split]),
-        ("Tasks alive", &[Quantity::Forks]),
-        ("Tasks", &[Quantity::Samples]),
-        ("New processes", WHO),
-        ("Switches", &[Quantity::Forks, Quantity::Switches]),
-        ("Storage per second", &[Quantity::Forks, Quantity::Io]),
-        ("Failed look-ups", &Quantity::LOOKUPS),
+        ("CPU", BinSeries::System.needs()),
+        ("Tasks alive", BinSeries::Live.needs()),
+        ("Tasks", BinSeries::Running.needs()),
+        ("New processes", &Quantity::WHO),
+        ("Switches", BinSeries::SwitchesVoluntary.needs()),
+        ("Storage per second", BinSeries::ReadBytes.needs()),
+        ("Failed look-ups", BinSeries::LookupsFailed.needs()),
         ("Memory", &[Quantity::Forks, Quantity::Memory]),
     ]
 }

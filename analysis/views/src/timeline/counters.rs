@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Series, TimelineCounter, TimelineItem};
 use proctrace_overview::passes::passes;
 use proctrace_recording::Recording;
-use proctrace_recording::bins::BinSeries;
+use proctrace_recording::bin_series::{BinKind, BinSeries};
+use proctrace_recording::knowledge::Knows;
 use proctrace_wire::Quantity;
 
 use super::{number, since};
@@ -14,59 +15,55 @@ use crate::gantt::strips::Strips;
 /// Maximum number of bins: those of the recording itself are at most twice as fine.
 const BINS_MAX: usize = 10_000;
 
-/// A value per bin.
+/// A value per bin: the sum of some quantities.
 struct Binwise {
     name: &'static str,
     unit: &'static str,
-    needs: &'static [Quantity],
-    /// True if it is a mean; otherwise, increases per second.
-    is_mean: bool,
-    /// The sum of these.
     of: &'static [BinSeries],
     /// A value of 1.
     scale: f64,
 }
 
-const fn rate(
-    name: &'static str,
-    unit: &'static str,
-    needs: &'static [Quantity],
-    of: &'static [BinSeries],
-) -> Binwise {
-    Binwise { name, unit, needs, is_mean: false, of, scale: 1.0 }
-}
-
-const fn mean(name: &'static str, needs: &'static [Quantity], of: &'static [BinSeries]) -> Binwise {
-    Binwise { name, unit: "tasks", needs, is_mean: true, of, scale: 1.0 }
-}
-
-const fn cores(
-    name: &'static str,
-    needs: &'static [Quantity],
-    of: &'static [BinSeries],
-) -> Binwise {
-    Binwise { scale: 1e9, ..rate(name, "cores", needs, of) }
+const fn counter_of(name: &'static str, unit: &'static str, of: &'static [BinSeries]) -> Binwise {
+    Binwise { name, unit, of, scale: 1.0 }
 }
 
 const COUNTERS: &[Binwise] = &[
-    mean("tasks alive", &[Quantity::Forks], &[BinSeries::Live]),
-    mean("tasks running or runnable", &[Quantity::Samples], &[BinSeries::Running]),
-    mean("tasks uninterruptible", &[Quantity::Samples], &[BinSeries::Uninterruptible]),
-    cores("CPU", &[Quantity::Forks, Quantity::Cpu], &[BinSeries::User, BinSeries::System]),
-    cores("CPU system", &[Quantity::Forks, Quantity::Cpu, Quantity::Split], &[BinSeries::System]),
-    rate("forks", "1/s", &[Quantity::Forks], &[BinSeries::Forks]),
-    rate("execs", "1/s", &[Quantity::Execs], &[BinSeries::Execs]),
-    rate("failed look-ups", "1/s", &Quantity::LOOKUPS, &[BinSeries::LookupsFailed]),
-    rate("storage read", "B/s", &[Quantity::Forks, Quantity::Io], &[BinSeries::ReadBytes]),
-    rate("storage written", "B/s", &[Quantity::Forks, Quantity::Io], &[BinSeries::WriteBytes]),
+    counter_of("tasks alive", "tasks", &[BinSeries::Live]),
+    counter_of("tasks running or runnable", "tasks", &[BinSeries::Running]),
+    counter_of("tasks uninterruptible", "tasks", &[BinSeries::Uninterruptible]),
+    Binwise { scale: 1e9, ..counter_of("CPU", "cores", &[BinSeries::User, BinSeries::System]) },
+    Binwise { scale: 1e9, ..counter_of("CPU system", "cores", &[BinSeries::System]) },
+    counter_of("forks", "1/s", &[BinSeries::Forks]),
+    counter_of("execs", "1/s", &[BinSeries::Execs]),
+    counter_of("failed look-ups", "1/s", &[BinSeries::LookupsFailed]),
+    counter_of("storage read", "B/s", &[BinSeries::ReadBytes]),
+    counter_of("storage written", "B/s", &[BinSeries::WriteBytes]),
 ];
+
+impl Binwise {
+    /// Their sum may be known where they are not: all CPU time without its division.
+    fn is_known(&self, knows: &Knows) -> bool {
+        let needs: &[Quantity] = match self.of {
+            [BinSeries::User, BinSeries::System] => &[Quantity::Forks, Quantity::Cpu],
+            [one, ..] => one.needs(),
+            [] => &[],
+        };
+        knows.all(needs)
+    }
+
+    /// True if it is a mean; otherwise, increases per second.
+    fn is_mean(&self) -> bool {
+        self.of.iter().all(|it| matches!(it.kind(), BinKind::Mean | BinKind::Sampled))
+    }
+}
 
 pub(super) fn counters<E>(
     recording: &Recording,
     take: &mut impl FnMut(TimelineItem<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let bins = Strips::of(recording, 0, recording.recorded_ns().max(1), BINS_MAX);
-    for counter in COUNTERS.iter().filter(|counter| recording.knows.all(counter.needs)) {
+    for counter in COUNTERS.iter().filter(|counter| counter.is_known(&recording.knows)) {
         let values = values(recording, &bins, counter);
         let (name, unit) = (counter.name, counter.unit);
         take(TimelineItem::Counter(TimelineCounter {
@@ -85,7 +82,7 @@ pub(super) fn counters<E>(
 /// One value per bin, without those that are not known.
 fn values(recording: &Recording, bins: &Strips, counter: &Binwise) -> Vec<(u64, f64)> {
     let series = |quantity: &BinSeries| -> Series {
-        match counter.is_mean {
+        match counter.is_mean() {
             true => bins.mean(counter.name, recording, *quantity),
             false => bins.rate(counter.name, recording, *quantity),
         }

@@ -19,7 +19,6 @@ use proctrace_overview::phases::phases as marked_phases;
 use proctrace_overview::stacks::{Tree, name};
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
-use proctrace_recording::knowledge::WHO;
 use proctrace_recording::waits::{Wait, Waker};
 
 /// Properties that all items share.
@@ -146,7 +145,7 @@ fn stacks<E>(
     recording: &Recording,
     take: &mut impl FnMut(TimelineItem<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    if !recording.knows.all(WHO) {
+    if !recording.knows.all(&Quantity::WHO) {
         return Ok(());
     }
     for node in Tree::of(recording).nodes {
@@ -164,7 +163,8 @@ fn stacks<E>(
 
 /// The name of a program, if it is known who ran which.
 fn program(recording: &Recording, program: usize) -> Option<&str> {
-    let program = recording.programs.get(program).filter(|_| recording.knows.all(WHO))?;
+    let program =
+        recording.programs.get(program).filter(|_| recording.knows.all(&Quantity::WHO))?;
     Some(&program.name)
 }
 

@@ -9,7 +9,8 @@ use ratatui::layout::Rect;
 use super::paint::{Line, Theme, cpu_percent, fill};
 use super::rows::{Ended, Row, rows};
 use super::{Pane, Screen, Sort};
-use crate::state::{Counters, Divided, Program, View};
+use crate::state::{Divided, Program, View};
+use proctrace_replay::Usage;
 
 /// A row of programs: a category with its sums, or a program.
 struct ProgramRow<'a> {
@@ -22,7 +23,7 @@ struct ProgramRow<'a> {
 
 #[derive(Clone, Copy, Default)]
 struct ProgramSums {
-    used: Counters,
+    used: Usage,
     /// The CPU time of `used`, as a report splits it.
     split: CpuTime,
     cpu_rate: f64,

@@ -4,11 +4,11 @@ use proctrace_lineage::Exited;
 use proctrace_wire::Exec;
 use proctrace_wire::layout::{Attach, EXEC_BEFORE, ExecFixed, Exit, Fork};
 
-use super::counters::Counters;
 use super::process::{CommandLine, Life, Process};
 use super::programs::UNKNOWN;
 use super::readings::Reading;
 use super::view::View;
+use proctrace_replay::Usage;
 
 impl View {
     pub(super) fn attach(&mut self, attach: &Attach) {
@@ -96,7 +96,7 @@ impl View {
             // The launched command, before its first exec.
             self.runs(process, number);
         }
-        let before = Counters { run_ns, utime_ns, stime_ns, ..Counters::default() };
+        let before = Usage { run_ns, utime_ns, stime_ns, ..Usage::default() };
         self.used(head.task, head.time_ns, before, false);
         if is_counted {
             self.totals.execs = self.totals.execs.saturating_add(1);
@@ -119,7 +119,7 @@ impl View {
 
     pub(super) fn exit(&mut self, exit: &Exit) {
         let (task, time_ns) = (exit.head.task, exit.head.time_ns);
-        let reading = Counters::from(exit);
+        let reading = Usage::from(exit);
         self.tick_length.note(reading.ticks());
         if self.used(task, time_ns, reading, true).is_none() {
             // Its birth was lost.

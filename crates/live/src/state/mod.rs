@@ -1,7 +1,6 @@
 //! State of a recording: what is known of it so far.
 
 mod classify;
-mod counters;
 mod directories;
 mod ended;
 mod lives;
@@ -18,7 +17,6 @@ mod tests;
 mod view;
 
 pub use classify::{ByFile, Classify, ProgramName};
-pub use counters::Counters;
 pub use directories::Directories;
 pub use losses::Losses;
 pub use process::{Life, Process};

@@ -5,8 +5,8 @@ use proctrace_wire::Exec;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::EXEC_WITHHELD;
 
-use super::counters::Counters;
 use super::rates::Recent;
+use proctrace_replay::Usage;
 
 /// Bytes of a command line that are kept.
 const COMMAND_MAX: usize = 4096;
@@ -37,7 +37,7 @@ pub struct Life {
     /// Programs that it executed.
     pub execs: u64,
     /// Sum of what its tasks used, while it was recorded.
-    pub used: Counters,
+    pub used: Usage,
     /// The part of its CPU time that was split by its tasks' own ticks.
     pub(crate) own: Own,
     /// CPU time in nanoseconds, lately.

@@ -4,9 +4,9 @@ use proctrace_replay::ticks::Own;
 
 use super::FastMap;
 use super::classify::ProgramName;
-use super::counters::Counters;
 use super::process::Process;
 use super::rates::Recent;
+use proctrace_replay::Usage;
 
 /// Programs that are kept apart; further ones are summed up together.
 const PROGRAMS_MAX: usize = 4096;
@@ -34,7 +34,7 @@ pub struct Program {
     /// Successful execs.
     pub execs: u64,
     /// Sum of what its processes used.
-    pub used: Counters,
+    pub used: Usage,
     /// The part of their CPU time that was split by their tasks' own ticks.
     pub(crate) own: Own,
     /// CPU time in nanoseconds, lately.
@@ -77,7 +77,7 @@ impl Programs {
             alive: 0,
             threads: 0,
             execs: 0,
-            used: Counters::default(),
+            used: Usage::default(),
             own: Own::default(),
             cpu: Recent::default(),
             lookups_failed: 0,

@@ -4,7 +4,7 @@ use proctrace_replay::ticks::{Own, Ticks};
 use proctrace_wire::layout::Sample;
 
 use super::FastMap;
-use super::counters::Counters;
+use proctrace_replay::Usage;
 
 /// Samples that wait for the birth of their task, which another stream has.
 const EARLY_MAX: usize = 1 << 12;
@@ -12,7 +12,7 @@ const EARLY_MAX: usize = 1 << 12;
 /// The last reading of a task that is alive.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reading {
-    seen: Counters,
+    seen: Usage,
     /// CPU time and ticks that no stretch has used yet.
     pending_run_ns: u64,
     pending: Ticks,
@@ -20,13 +20,13 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// The first reading: what the task used before it was recorded.
-    pub(crate) fn first(seen: Counters) -> Self {
+    pub(crate) fn first(seen: Usage) -> Self {
         Self { seen, ..Self::default() }
     }
 
     /// Notes a later reading; returns what was added since the last. At a sample and at the end, `stretch_ns` is how
     /// much time in ticks a stretch needs.
-    pub(crate) fn read(&mut self, reading: Counters, stretch_ns: Option<u64>) -> Added {
+    pub(crate) fn read(&mut self, reading: Usage, stretch_ns: Option<u64>) -> Added {
         let later = self.seen.or_later(reading);
         let used = later.since(self.seen);
         self.seen = later;
@@ -50,7 +50,7 @@ impl Reading {
 /// Usage of a task since its last reading.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Added {
-    pub(crate) used: Counters,
+    pub(crate) used: Usage,
     /// The stretch that ended.
     pub(crate) own: Own,
 }

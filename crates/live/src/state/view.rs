@@ -8,7 +8,6 @@ use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed, Sample};
 use proctrace_wire::{Call, Family, Frames, Record, Stream, mark_of_path};
 
 use super::classify::Classify;
-use super::counters::Counters;
 use super::directories::{Directories, Slot};
 use super::ended::Ended;
 use super::losses::Losses;
@@ -16,6 +15,7 @@ use super::process::{Life, Process};
 use super::programs::{Programs, UNKNOWN};
 use super::rates::{History, Recent};
 use super::readings::{Early, Reading};
+use proctrace_replay::Usage;
 
 const EINVAL: u16 = 22;
 
@@ -313,7 +313,7 @@ impl View {
 
     pub(super) fn sample(&mut self, sample: &Sample) {
         let task = sample.head.task;
-        let reading = Counters::from(sample);
+        let reading = Usage::from(sample);
         let Some(process) = self.used(task, sample.head.time_ns, reading, true) else {
             self.early.keep(*sample);
             return;
@@ -331,7 +331,7 @@ impl View {
         &mut self,
         task: u32,
         time_ns: u64,
-        reading: Counters,
+        reading: Usage,
         may_end_stretch: bool,
     ) -> Option<u32> {
         let stretch_ns = may_end_stretch.then(|| stretch_ns(self.tick_ns()));

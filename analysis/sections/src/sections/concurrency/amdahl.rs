@@ -5,6 +5,7 @@ use proctrace_findings::{
     Axis, Chart, ChartBody, Lines, Mark, Series, Table, Unit, count, counted,
 };
 use proctrace_stats::wilson;
+use proctrace_wire::Quantity;
 
 use crate::shares::percent;
 use crate::shares::slices::{SPILL, Slice};
@@ -103,6 +104,7 @@ pub(crate) fn serial_table(
     let starved = starved(waiting_percent);
     let rows = [Some(by_cpu), by_looks];
     let table = Table::new("serial", "Serial time, which more cores do not shorten")
+        .rows_need(&[Quantity::Forks, Quantity::Cpu, Quantity::Samples])
         .text("by", "by", ["CPU time of bins", "samples of tasks"])
         .whole("n", "n", Unit::Count, rows.map(|row| row.map(|serial| serial.n)))
         .real(
@@ -130,6 +132,7 @@ pub(crate) fn serial_table(
             // Bins in which tasks waited for a CPU do not show what more CPUs would achieve.
             [by_cpu.faster().filter(|_| starved.is_none()), by_looks.and_then(Serial::faster)],
         )
+        .needs(&[Quantity::RunDelay])
         .note(format!(
             "serial: wall time of the command in which at most one of its tasks uses a CPU, or \
              none: bins of {} s with at most {SPILL} CPUs in use, or samples with at most one task \
@@ -173,6 +176,7 @@ pub(crate) fn table(serial: Option<&Serial>, cores: u32, looks: u64, wanted: Opt
     let on_ns = |n: u32| serial_or_none.on_ns(n);
     let faster = |n: u32| (on_ns(n) > 0.0).then(|| on_ns(1) / on_ns(n));
     let table = Table::new("amdahl", "Projected speed-up with more cores, at best")
+        .rows_need(&[Quantity::Forks, Quantity::Cpu, Quantity::Samples])
         .whole("cores", "cores", Unit::Cores, rows.iter().map(|n| u64::from(*n)))
         .real("wall_ns", "wall", Unit::Nanoseconds, rows.iter().map(|n| on_ns(*n)))
         .real("speedup", "speed-up", Unit::Ratio, rows.iter().map(|n| faster(*n)))
@@ -181,7 +185,8 @@ pub(crate) fn table(serial: Option<&Serial>, cores: u32, looks: u64, wanted: Opt
             "efficiency",
             Unit::Percent,
             rows.iter().map(|n| Some(100.0 * faster(*n)? / f64::from(*n))),
-        );
+        )
+        .needs(&[Quantity::Cpu]);
     let Some(serial) = serial else { return table.note(too_few(looks)) };
     let seen = wanted.map_or_else(String::new, |wanted| {
         format!(
@@ -239,13 +244,13 @@ pub(crate) fn chart(serial: &Serial, cores: u32) -> Chart {
         marks: marks.into_iter().collect(),
         moments: vec![Mark { at: f64::from(cores), name: "requested".into() }],
     };
-    Chart::new("amdahl", "Projected speed-up with more cores", ChartBody::Lines(body)).note(
-        format!(
+    Chart::new("amdahl", "Projected speed-up with more cores", ChartBody::Lines(body))
+        .needs(&[Quantity::Forks, Quantity::Cpu, Quantity::Samples])
+        .note(format!(
             "Serial and parallel part by n = {} samples of tasks in this run, assuming that the \
              work can be divided without cost.",
             count(serial.n)
-        ),
-    )
+        ))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit, count};
 use proctrace_overview::options::{Content, Options};
 use proctrace_recording::Recording;
+use proctrace_wire::Quantity;
 
 use self::amdahl::Serial;
 use crate::shares::percent;
@@ -86,6 +87,7 @@ fn levels_table(
     let (all_ns, all_looks) = (wall_ns(slices), looks.values().sum::<u64>());
     let of = || levels.values();
     Table::new("concurrency", "CPUs used and tasks running at the same time")
+        .rows_need(&[Quantity::Forks, Quantity::Cpu, Quantity::Samples])
         .whole("level", "at once", Unit::Count, levels.keys().copied())
         .real("cpus_wall_ns", "CPUs used", Unit::Nanoseconds, of().map(|level| level.wall_ns))
         .real(
@@ -124,6 +126,7 @@ fn overcommit(slices: &[Slice], looks: &BTreeMap<u32, u64>, cores: u32) -> Table
     let all: u64 = looks.values().sum();
     let crowded: u64 = looks.range(cores.saturating_add(1)..).map(|(_, count)| count).sum();
     Table::new("overcommit", "Use beyond the requested cores")
+        .rows_need(&[Quantity::Forks, Quantity::Cpu, Quantity::Samples])
         .whole("cores", "cores", Unit::Cores, [u64::from(cores)])
         .real("over_ns", "over", Unit::Nanoseconds, [over_ns])
         .real("over_percent", "of wall", Unit::Percent, [percent(over_ns, wall_ns(slices))])
@@ -186,6 +189,7 @@ fn levels_chart(levels: &BTreeMap<u64, Level>) -> Chart {
         stacked: false,
     };
     Chart::new("concurrency", "CPUs used and tasks running at the same time", ChartBody::Bars(body))
+        .needs(&[Quantity::Forks, Quantity::Cpu, Quantity::Samples])
         .note(format!(
             "CPUs used: exact, by bins of time; tasks: an estimate, n = {} samples.",
             count(all_looks)

@@ -2,7 +2,8 @@
 
 use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit, count, counted};
 use proctrace_recording::Recording;
-use proctrace_recording::usage::Usage;
+use proctrace_replay::Usage;
+use proctrace_wire::Quantity;
 
 use crate::shares::percent;
 
@@ -16,7 +17,7 @@ pub(crate) struct State {
 pub(crate) fn states(recording: &Recording) -> Vec<State> {
     let (mut used, mut life_ns) = (Usage::default(), 0.0);
     for task in &recording.tasks {
-        used = used.plus(&task.used());
+        used = used.plus(task.used());
         let ended_ns = task.ended_ns().unwrap_or(recording.last_ns);
         life_ns += ended_ns.saturating_sub(task.born_ns) as f64;
     }
@@ -42,7 +43,7 @@ pub(crate) fn states(recording: &Recording) -> Vec<State> {
 
 /// The part of the time in which tasks could have run that they spent waiting for a CPU.
 pub(crate) fn waiting_percent(recording: &Recording) -> Option<f64> {
-    let used = recording.tasks.iter().fold(Usage::default(), |sum, task| sum.plus(&task.used()));
+    let used = recording.tasks.iter().fold(Usage::default(), |sum, task| sum.plus(task.used()));
     let waited_ns = used.run_delay_ns as f64;
     percent(waited_ns, waited_ns + used.run_ns as f64)
 }
@@ -51,6 +52,7 @@ pub(crate) fn table(states: &[State], recording: &Recording) -> Table {
     let all_ns: f64 = states.iter().map(|state| state.time_ns).sum();
     let recorded_ns = recording.recorded_ns().max(1) as f64;
     Table::new("task_states", "Time of tasks by state")
+        .rows_need(&[Quantity::Forks, Quantity::Cpu, Quantity::RunDelay, Quantity::Samples])
         .text("state", "state", states.iter().map(|state| state.name))
         .real("time_ns", "time", Unit::Nanoseconds, states.iter().map(|state| state.time_ns))
         .real(
@@ -98,7 +100,12 @@ pub(crate) fn chart(states: &[State]) -> Chart {
         ],
         stacked: true,
     };
-    Chart::new("task_states", "Time of tasks by state", ChartBody::Bars(body))
+    Chart::new("task_states", "Time of tasks by state", ChartBody::Bars(body)).needs(&[
+        Quantity::Forks,
+        Quantity::Cpu,
+        Quantity::RunDelay,
+        Quantity::Samples,
+    ])
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use proctrace_overview::path::Doing;
 use proctrace_overview::path::steps::Step;
 use proctrace_overview::path_findings::groups;
 use proctrace_recording::Recording;
+use proctrace_wire::Quantity;
 
 use super::category_of;
 
@@ -67,7 +68,8 @@ pub(super) fn chart(recording: &Recording, steps: &[Step]) -> Chart {
         marks: Vec::new(),
         moments: Vec::new(),
     };
-    Chart::new("critical_path", "The critical path over time", ChartBody::Lines(body)).note(
+    Chart::new("critical_path", "The critical path over time", ChartBody::Lines(body))
+.needs(&[Quantity::Forks, Quantity::Execs, Quantity::Waits]).note(
         "What the wall time went for: one task at a time, by the category of its program. Waiting \
          for anything else: for a timer, a disk or whoever is outside the recording.",
     )

@@ -14,6 +14,9 @@ use proctrace_wire::Quantity;
 use crate::analysis::Analysis;
 use crate::shares::percent;
 
+/// Quantities that the path needs.
+const NEEDS: &[Quantity] = &[Quantity::Forks, Quantity::Execs, Quantity::Waits];
+
 pub(crate) fn section(of: &Analysis<'_>, options: &Options) -> Content {
     let recording = of.recording;
     let nothing = Explained::default();
@@ -61,10 +64,12 @@ fn phases_table(recording: &Recording, phases: &[Phase], cores: u32) -> Table {
     let used = |phase: &Phase| phase.cpu_ns / phase.spent.all_ns().max(1) as f64;
     let line = of().map(|phase| Some(recording.line_of(process(phase)).to_owned()));
     let table = Table::new("path_phases", "Where the wall time went, by child of the command")
+        .rows_need(NEEDS)
         .text("phase", "phase", of().map(name))
         .whole("pid", "pid", Unit::Text, of().map(|phase| u64::try_from(process(phase).pid).ok()))
         .detail()
         .column("command_line", "command line", Unit::Text, Values::Text(line.collect()))
+        .needs(&[Quantity::Argv])
         .detail()
         .whole("begin_ns", "begin", Unit::Nanoseconds, of().map(|phase| since(phase.begin_ns)))
         .whole("end_ns", "end", Unit::Nanoseconds, of().map(|phase| since(phase.end_ns)))
@@ -72,12 +77,14 @@ fn phases_table(recording: &Recording, phases: &[Phase], cores: u32) -> Table {
     spent_columns(table, wall_ns, of().map(|phase| phase.spent))
         .detail_of("path_running_ns")
         .real("cores_in_use", "cores used", Unit::Cores, of().map(used))
+.needs(&[Quantity::Cpu, Quantity::Samples])
         .real(
             "cores_idle",
             "idle",
             Unit::Cores,
             of().map(|phase| (f64::from(cores) - used(phase)).max(0.0)),
         )
+.needs(&[Quantity::Cpu, Quantity::Samples])
         .longest_by("path_ns")
         .note(
             "A phase is a child of the command with its descendants; the first process with several \
@@ -116,7 +123,7 @@ fn groups_table<'a>(
     wall_ns: u64,
 ) -> Table {
     let of = || groups.iter();
-    let table = Table::new(name, format!("The critical path by {first}")).text(
+    let table = Table::new(name, format!("The critical path by {first}")).rows_need(NEEDS).text(
         first,
         first,
         of().map(|(at, _)| name_of(*at)),
@@ -204,6 +211,7 @@ fn who<'a, I: Iterator<Item = &'a Step>>(
     let category =
         |step: &Step| recording.categories.get(category_of(recording, step.program)).cloned();
     Table::new(name, title)
+        .rows_need(NEEDS)
         .whole(
             "begin_ns",
             "begin",

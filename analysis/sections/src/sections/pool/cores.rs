@@ -1,10 +1,11 @@
 //! CPUs in use over time: by each worker, by a writer, and beyond the requested cores.
 
 use proctrace_findings::{
-    Axis, Chart, ChartBody, Lines, Mark, Series, Table, Unit, count, counted,
+    Axis, Chart, ChartBody, Figure, Lines, Mark, Series, Table, Unit, count, counted,
 };
 use proctrace_recording::Recording;
-use proctrace_recording::bins::BinSeries;
+use proctrace_recording::bin_series::BinSeries;
+use proctrace_wire::Quantity;
 
 use crate::sections::pool::find::{Pool, end_ns};
 use crate::sections::pool::moments;
@@ -99,6 +100,7 @@ pub(crate) fn cores_table(recording: &Recording, at: &Moments, cores: u32) -> Ta
     let found = Overcommit::of(recording, at, cores);
     let over_percent = 100.0 * found.over_ns / found.wall_ns.max(1.0);
     Table::new("pool_cores", "Cores")
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Samples])
         .whole("requested_cores", "requested", Unit::Cores, [u64::from(cores)])
         .real("mean_cores", "mean", Unit::Cores, [found.mean])
         .real("peak_cores", "peak", Unit::Cores, [found.peak])
@@ -150,12 +152,15 @@ pub(crate) fn writer(
     let life_ns = end_ns(recording, process) - process.born_ns;
     let wanted_percent = (life_ns > 0).then(|| 100.0 * wanted_ns as f64 / life_ns as f64);
     let table = Table::new("pool_writer", "The writer")
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Samples])
         .text("role", "role", [name.clone()])
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, [cpu_ns])
+        .needs(Figure::CpuNs.needs())
         .real("busy_percent", "busy", Unit::Percent, [mean(life)])
         .real("busy_in_loop_percent", "in the loop", Unit::Percent, [mean(in_loop.clone())])
         .real("full_percent", "saturated", Unit::Percent, [full_percent])
         .real("wanted_percent", "demand", Unit::Percent, [wanted_percent])
+        .needs(&[Quantity::RunDelay])
         .note(format!(
             "busy: CPU time / wall time, 100 % for one CPU. saturated: share of the loop's {} bins \
              with at least {BUSY_PERCENT:.0} %, in which workers wait for the writer. demand: time \
@@ -177,7 +182,8 @@ pub(crate) fn writer(
             marks: vec![Mark { at: 100.0, name: "one CPU".into() }],
             moments: moments(recording, at),
         }),
-    );
+    )
+    .needs(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Samples]);
     Some((table, chart))
 }
 
@@ -268,6 +274,7 @@ pub(crate) fn chart(
             moments: moments(recording, at),
         }),
     )
+    .needs(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Samples])
     .note("Each area includes the processes started by the named one.")
 }
 

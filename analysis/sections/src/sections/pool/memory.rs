@@ -3,6 +3,7 @@
 use proctrace_findings::{Axis, Chart, ChartBody, Lines, Series, Table, Unit, count};
 use proctrace_overview::passes::{Pass, passes};
 use proctrace_recording::Recording;
+use proctrace_wire::Quantity;
 
 use crate::sections::pool::moments;
 use crate::sections::pool::phases::Moments;
@@ -96,6 +97,7 @@ pub(crate) fn table(readings: &MemoryReadings, moments: &Moments) -> Table {
     let rows = rows(readings, moments);
     let pss = |what: &str| rows.iter().find(|row| row.what == what).map(|row| row.pass.pss_bytes);
     let mut table = Table::new("pool_memory", "Memory of the pool")
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Memory])
         .text("phase", "when", rows.iter().map(|row| row.what))
         .whole("looks", "readings", Unit::Count, rows.iter().map(|row| row.looks))
         .whole("processes", "processes", Unit::Count, rows.iter().map(|row| row.pass.processes))
@@ -153,6 +155,7 @@ pub(crate) fn charts(recording: &Recording, readings: &MemoryReadings, at: &Mome
                 ],
             ),
         )
+        .needs(&[Quantity::Forks, Quantity::Execs, Quantity::Memory])
         .note(format!(
             "n = {} readings of the parent, its workers and all processes they started.",
             count(readings.all.len() as u64)
@@ -168,10 +171,14 @@ pub(crate) fn charts(recording: &Recording, readings: &MemoryReadings, at: &Mome
             Axis::linear("share of RSS", Unit::Percent),
             vec![shared],
         );
-        charts.push(Chart::new("pool_sharing", "Memory shared by workers", body).note(format!(
-            "1 - USS/RSS, n = {} readings of the workers.",
-            count(readings.workers.len() as u64)
-        )));
+        charts.push(
+            Chart::new("pool_sharing", "Memory shared by workers", body)
+                .needs(&[Quantity::Forks, Quantity::Execs, Quantity::Memory])
+                .note(format!(
+                    "1 - USS/RSS, n = {} readings of the workers.",
+                    count(readings.workers.len() as u64)
+                )),
+        );
     }
     charts
 }

@@ -12,7 +12,8 @@ mod workers;
 use find::Pool;
 pub(crate) use find::pools;
 
-use proctrace_findings::{Mark, Table, Unit, count};
+use proctrace_findings::{Figure, Mark, Table, Unit, count};
+use proctrace_wire::Quantity;
 
 use find::LIFE_PERCENT_MIN;
 use memory::MemoryReadings;
@@ -73,6 +74,7 @@ fn list(recording: &Recording, options: &Options, pools: &[Pool], found: usize) 
         .collect();
     let parents = || pools.iter().map(|pool| &recording.processes[pool.parent]);
     let table = Table::new("pools", "Worker pools")
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Samples])
         .text("parent", "parent", parents().map(|parent| recording.program_of(parent).name.clone()))
         .text("pid", "pid", parents().map(|parent| parent.pid.to_string()))
         .text(
@@ -147,11 +149,13 @@ fn phase_table(recording: &Recording, phases: &[Phase], moments: &Moments) -> Ta
         |phase: &&Phase| (all_ns > 0).then(|| 100.0 * phase.wall_ns() as f64 / all_ns as f64);
     let begin = |phase: &&Phase| phase.begin_ns.saturating_sub(recording.first_ns);
     let mut table = Table::new("pool_phases", "Phases of the pool")
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Samples])
         .text("phase", "phase", rows.iter().map(|phase| phase.name))
         .whole("begin_ns", "begins", Unit::Nanoseconds, rows.iter().map(begin))
         .whole("wall_ns", "wall", Unit::Nanoseconds, rows.iter().map(|phase| phase.wall_ns()))
         .real("wall_percent", "share", Unit::Percent, rows.iter().map(percent))
         .real("cpu_ns", "CPU", Unit::Nanoseconds, rows.iter().map(|phase| phase.cpu_ns))
+        .needs(Figure::CpuNs.needs())
         .real("cores", "cores used", Unit::Cores, rows.iter().map(|phase| phase.cores()))
         .note(
             "init: from the parent's start to the first fork; fork: to the last fork; loop: to the \
@@ -187,6 +191,7 @@ fn scaling_table(phases: &[Phase], moments: &Moments, pool: &Pool) -> Table {
     let parallel_ns = moments.last_exit_ns - moments.first_fork_ns;
     let spread_percent = (parallel_ns > 0).then(|| 100.0 * spread_ns as f64 / parallel_ns as f64);
     Table::new("pool_scaling", "Cost of the serial part")
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Samples])
         .whole("serial_ns", "serial", Unit::Nanoseconds, [scaling.serial_ns])
         .real("serial_percent", "of wall", Unit::Percent, [scaling.serial_percent()])
         .real("speedup", "speed-up", Unit::Ratio, [scaling.reached()])

@@ -1,9 +1,10 @@
 //! Work and usage of each worker of a pool.
 
-use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit};
+use proctrace_findings::{Axis, Bars, Chart, ChartBody, Figure, Series, Table, Unit};
 use proctrace_overview::events::{EventLog, Events};
 use proctrace_recording::Recording;
 use proctrace_recording::split::Divided;
+use proctrace_wire::Quantity;
 
 use crate::sections::pool::find::{Pool, end_ns};
 use crate::sections::pool::tree::Tree;
@@ -143,11 +144,13 @@ fn events(accounts: &[Account]) -> impl Iterator<Item = Option<u64>> {
 /// Table of the time of each worker, its CPU time and its events.
 pub(crate) fn work_table(accounts: &[Account]) -> Table {
     let table = Table::new("pool_workers", "Workers: time and events")
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Samples])
         .text("worker", "worker", accounts.iter().map(|a| a.name.clone()))
         .whole("pid", "pid", Unit::Text, accounts.iter().map(|a| u64::try_from(a.pid).ok()))
         .whole("begin_ns", "begins", Unit::Nanoseconds, accounts.iter().map(|a| a.begin_ns))
         .whole("end_ns", "ends", Unit::Nanoseconds, accounts.iter().map(|a| a.end_ns))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, accounts.iter().map(Account::cpu_ns))
+        .needs(Figure::CpuNs.needs())
         .real("cpu_to_first", "vs first", Unit::Ratio, cpu_to_first(accounts))
         .note(
             "Times are relative to the start of the recording. CPU: of a worker and all processes \
@@ -178,6 +181,7 @@ pub(crate) fn work_table(accounts: &[Account]) -> Table {
 pub(crate) fn resources_table(recording: &Recording, accounts: &[Account], forked: bool) -> Table {
     let (split, page_bytes) = (&recording.split, recording.header.page_bytes);
     let table = Table::new("pool_resources", "Workers: resources used")
+        .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Samples])
         .text("worker", "worker", accounts.iter().map(|a| a.name.clone()))
         .whole(
             "user_ns",
@@ -185,17 +189,24 @@ pub(crate) fn resources_table(recording: &Recording, accounts: &[Account], forke
             Unit::Nanoseconds,
             accounts.iter().map(|a| split.own(&a.used).map(|cpu| cpu.user_ns)),
         )
+        .needs(Figure::UserNs.needs())
         .whole(
             "system_ns",
             "system",
             Unit::Nanoseconds,
             accounts.iter().map(|a| split.own(&a.used).map(|cpu| cpu.system_ns)),
         )
+        .needs(Figure::SystemNs.needs())
         .whole("voluntary", "vol.", Unit::Count, accounts.iter().map(|a| a.voluntary))
+        .needs(&[Quantity::Switches])
         .whole("involuntary", "invol.", Unit::Count, accounts.iter().map(|a| a.involuntary))
+        .needs(&[Quantity::Switches])
         .whole("migrations", "moved", Unit::Count, accounts.iter().map(|a| a.migrations))
+        .needs(Figure::Migrations.needs())
         .whole("minor_faults", "faults", Unit::Count, accounts.iter().map(|a| a.minor_faults))
+        .needs(Figure::MinorFaults.needs())
         .whole("peak_rss_bytes", "peak RSS", Unit::Bytes, accounts.iter().map(|a| a.peak_rss_bytes))
+        .needs(Figure::PeakRssBytes.needs())
         .note(
             "vol., invol.: context switches. moved: migrations to another CPU; none for a pinned \
              worker.",
@@ -223,6 +234,7 @@ pub(crate) fn chart(accounts: &[Account]) -> Chart {
         stacked: false,
     };
     Chart::new("pool_workers", "Work of each worker", ChartBody::Bars(bars))
+        .needs(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Samples])
         .note(format!("n = {} workers.", accounts.len()))
 }
 
