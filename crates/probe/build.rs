@@ -1,7 +1,10 @@
-//! Compiles the BPF programs with clang for the architecture of the target machine.
+//! Puts the BPF programs for the target's architecture in place: the objects in bpf/prebuilt if they are those of the
+//! sources, so that a build needs no clang, and otherwise what clang makes of the sources.
 
-use std::path::PathBuf;
-use std::process::Command;
+#[path = "../../bpf/objects.rs"]
+mod objects;
+
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
@@ -11,32 +14,34 @@ fn main() {
         .expect("bpf/ lies beside crates/");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     println!("cargo::rerun-if-env-changed=CLANG");
-    for entry in fs::read_dir(&bpf).expect("bpf/ can be read").flatten() {
-        println!("cargo::rerun-if-changed={}", entry.path().display());
-    }
+    println!("cargo::rerun-if-changed={}", bpf.display());
 
-    let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
+    let architecture = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("x86_64") => "x86",
         Ok("aarch64") => "arm64",
         other => panic!("proctrace's BPF programs support x86_64 and aarch64, not {other:?}"),
     };
-    let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
-    for name in ["proctrace.bpf", "who.bpf"] {
-        let status = Command::new(&clang)
-            .args(["-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3"])
-            .arg(format!("-D__TARGET_ARCH_{arch}"))
-            .arg("-c")
-            .arg(bpf.join(format!("{name}.c")))
-            .arg("-o")
-            .arg(out.join(format!("{name}.o")))
-            .status();
-        match status {
-            Ok(status) if status.success() => {}
-            Ok(_) => panic!("clang could not compile bpf/{name}.c"),
-            Err(error) => panic!(
-                "cannot run {}: {error}. `cargo xtask setup` installs clang and the libbpf headers",
-                clang.display()
-            ),
+    let sources = objects::sources(&bpf).expect("bpf/ can be read");
+    let prebuilt = bpf.join("prebuilt");
+    // Who names a compiler wants to see what it makes of them.
+    let is_current = env::var_os("CLANG").is_none()
+        && fs::read_to_string(prebuilt.join("sources.txt")).is_ok_and(|of| of == sources);
+    for name in objects::NAMES {
+        let object = out.join(format!("{name}.o"));
+        if is_current {
+            unpack(&prebuilt.join(architecture).join(format!("{name}.o.zlib")), &object);
+        } else if let Err(error) = objects::compile(&bpf, name, architecture, &object) {
+            panic!(
+                "{error}. The sources in bpf/ are not those of bpf/prebuilt, so clang and the libbpf headers are \
+                 needed: `cargo xtask setup` installs them, `cargo xtask bpf build` renews bpf/prebuilt"
+            );
         }
     }
+}
+
+fn unpack(packed: &Path, object: &Path) {
+    let bytes = fs::read(packed).unwrap_or_else(|error| panic!("{}: {error}", packed.display()));
+    let bytes = miniz_oxide::inflate::decompress_to_vec_zlib(&bytes)
+        .unwrap_or_else(|error| panic!("{}: {error}", packed.display()));
+    fs::write(object, bytes).unwrap_or_else(|error| panic!("{}: {error}", object.display()));
 }

@@ -1,18 +1,20 @@
-//! Inspection of the compiled BPF programs.
+//! Compilation and inspection of the BPF programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use xtask::run::{output, root, target_dir};
-use xtask::setup;
+use xtask::run::{output, target_dir};
+use xtask::{prebuilt, setup};
 
 use crate::verifier;
 
 /// What to print.
 #[derive(Subcommand)]
 pub(crate) enum BpfChore {
+    /// Compile the programs for all architectures into bpf/prebuilt: after a change of bpf/, before its commit.
+    Build,
     /// Print the layout of every record, as compiled.
     Layout,
     /// Print the programs' instructions.
@@ -29,6 +31,7 @@ pub(crate) enum BpfChore {
 pub(crate) fn run(chore: &BpfChore) -> Result<()> {
     setup::run(setup::EVERYTHING)?;
     match chore {
+        BpfChore::Build => prebuilt::renew()?,
         BpfChore::Verifier { update } => verifier::run(*update)?,
         BpfChore::Layout => {
             let object = compile("layout.bpf.c")?;
@@ -59,14 +62,6 @@ fn compile(source: &str) -> Result<PathBuf> {
     let target = target_dir()?.join("bpf");
     std::fs::create_dir_all(&target).context("cannot create a directory")?;
     let object = target.join(Path::new(source).with_extension("o"));
-    let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86" };
-    xtask::run::run(
-        Command::new(std::env::var_os("CLANG").unwrap_or_else(|| "clang".into()))
-            .args(["-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-c"])
-            .arg(format!("-D__TARGET_ARCH_{arch}"))
-            .arg(root().join("bpf").join(source))
-            .arg("-o")
-            .arg(&object),
-    )?;
+    prebuilt::compile_here(source.trim_end_matches(".c"), &object)?;
     Ok(object)
 }

@@ -19,6 +19,9 @@ use crate::one_build;
 /// minutes, on a virtual machine of 2026.
 const FIRST_BUILD_CPU_MINUTES: usize = 16;
 
+/// Time between two lines on the progress of a build where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(20);
+
 /// Installs what is missing, builds, records a build of the zstd library and reports on it.
 pub(crate) fn run() -> Result<()> {
     setup::run(setup::BUILD)?;
@@ -127,20 +130,34 @@ impl Build {
         Ok(Self { cargo, begun: Instant::now(), done, counting, of: of.len() })
     }
 
-    /// Waits for its end, with a line on a terminal that shows how far it is.
+    /// Packages compiled so far, and the time that the rest takes if it goes on like this.
+    fn progress(&self) -> String {
+        let done = self.done.load(Ordering::Relaxed).min(self.of);
+        let seconds = self.begun.elapsed().as_secs();
+        let text = format!("{done} of {} packages after {} s", self.of, seconds);
+        match (seconds * (self.of - done) as u64).checked_div(done as u64) {
+            Some(left) if done < self.of => format!("{text}, about {left} s left"),
+            _ => text,
+        }
+    }
+
+    /// Waits for its end, with a line that shows how far it is: one on a terminal, otherwise one every 20 s.
     fn wait(mut self) -> Result<()> {
         let shows = std::io::stdout().is_terminal();
         println!("\nRecorded. The analysis is still compiling.");
+        let mut said = Instant::now();
         let status = loop {
             if let Some(status) = self.cargo.try_wait().context("cannot wait for cargo")? {
                 break status;
             }
+            let progress = self.progress();
             if shows {
-                let minutes = self.begun.elapsed().as_secs() / 60;
-                let done = self.done.load(Ordering::Relaxed);
-                print!("\r{done} of {} packages, {minutes} min", self.of);
+                print!("\r{progress:60}");
                 // A line that cannot be shown is no reason to stop.
                 let _ = std::io::stdout().flush();
+            } else if said.elapsed() >= LINE_EVERY {
+                println!("{progress}");
+                said = Instant::now();
             }
             std::thread::sleep(Duration::from_secs(1));
         };

@@ -4,6 +4,9 @@
 #![expect(clippy::print_stdout, reason = "it is for people to watch")]
 
 pub mod ending;
+#[path = "../../bpf/objects.rs"]
+mod objects;
+pub mod prebuilt;
 pub mod python;
 pub mod run;
 pub mod setup;

@@ -18,24 +18,22 @@ pub struct Tool {
     rhel: &'static str,
 }
 
-/// Tools needed to build.
+/// Tools needed to build. The compiled BPF programs are in bpf/prebuilt.
 pub const BUILD: &[Tool] = &[
+    Tool { there: || exists("cc"), debian: "gcc", rhel: "gcc" },
+    Tool { there: || exists("make"), debian: "make", rhel: "make" },
+];
+
+/// Tools needed to change bpf/, to build and to test.
+pub const EVERYTHING: &[Tool] = &[
+    BUILD[0],
+    BUILD[1],
     Tool { there: || exists("clang"), debian: "clang", rhel: "clang" },
     Tool {
         there: || Path::new("/usr/include/bpf/bpf_helpers.h").exists(),
         debian: "libbpf-dev",
         rhel: "libbpf-devel",
     },
-    Tool { there: || exists("cc"), debian: "gcc", rhel: "gcc" },
-    Tool { there: || exists("make"), debian: "make", rhel: "make" },
-];
-
-/// Tools needed to build and test.
-pub const EVERYTHING: &[Tool] = &[
-    BUILD[0],
-    BUILD[1],
-    BUILD[2],
-    BUILD[3],
     Tool { there: || exists("bpftool"), debian: "bpftool", rhel: "bpftool" },
     Tool { there: || exists("strace"), debian: "strace", rhel: "strace" },
     // a debugger below the recorder
@@ -115,9 +113,12 @@ pub fn run(tools: &[Tool]) -> Result<()> {
     let debian = missing.iter().map(|tool| tool.debian);
     let rhel = missing.iter().map(|tool| tool.rhel);
     if exists("apt-get") {
-        execute(as_root("apt-get").args(["update", "-qq"]))?;
+        // Another apt-get may be at work, such as that of a new machine's first start.
+        let lock = ["-o", "DPkg::Lock::Timeout=600"];
+        execute(as_root("apt-get").args(lock).args(["update", "-qq"]))?;
         execute(
             as_root("apt-get")
+                .args(lock)
                 .args(["install", "-y", "-qq", "--no-install-recommends"])
                 .args(debian)
                 .env("DEBIAN_FRONTEND", "noninteractive"),
