@@ -57,6 +57,9 @@ pub const EVERYTHING: &[Tool] = &[
     WEB[0],
     WEB[1],
     Tool { there: || exists("g++"), debian: "g++", rhel: "gcc-c++" },
+    // what a job of a CI service finds on its machine
+    Tool { there: || exists("sudo"), debian: "sudo", rhel: "sudo" },
+    Tool { there: || exists("curl"), debian: "curl", rhel: "curl" },
     // a test runner whose tests are marked
     Tool { there: || exists("ctest"), debian: "cmake", rhel: "cmake" },
 ];

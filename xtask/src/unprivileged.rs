@@ -26,6 +26,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace-recorder", "ebpf"),
     // several users
     ("proctrace", "broker"),
+    ("proctrace", "ci_line"),
     ("proctrace", "planted"),
     ("proctrace", "rights"),
     ("proctrace", "rights_races"),

@@ -9,6 +9,7 @@ mod backends;
 mod broker;
 mod broker_attempts;
 mod browser;
+mod ci_line;
 mod clocks;
 mod common;
 mod compact_killed;
