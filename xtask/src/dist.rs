@@ -1,9 +1,12 @@
-//! The distribution: the binaries, man pages, completions, and the broker's units for systemd.
+//! The distribution: the binaries, man pages, completions, and the broker's units for systemd, as a folder and as the
+//! archive of a release.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
 use xtask::run::{cargo, output, root, run as execute, target_dir};
 use xtask::setup;
 
@@ -13,7 +16,11 @@ const UNITS: &str = "lib/systemd/system";
 /// The programs that are shipped, each a package of its name.
 const PROGRAMS: [&str; 3] = ["proctrace", "proctrace-recorder", "proctrace-broker"];
 
-/// Builds all files into target/dist/package.
+/// Texts that come with the binaries.
+const TEXTS: [&str; 5] =
+    ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "bpf/LICENSE-GPL-2.0"];
+
+/// Builds all files into target/dist/package, and the files of a release into target/dist/release.
 pub(crate) fn run() -> Result<()> {
     setup::run(setup::BUILD)?;
     let packages = PROGRAMS.iter().flat_map(|program| ["--package", *program]);
@@ -52,6 +59,40 @@ pub(crate) fn run() -> Result<()> {
                 .context("cannot write completions")?;
         }
     }
+    for text in TEXTS {
+        let name = Path::new(text).file_name().unwrap_or_default();
+        std::fs::copy(root().join(text), dist.join(name))
+            .with_context(|| format!("cannot copy {text}"))?;
+    }
     println!("written to {}", dist.display());
+    release(&dist, &target.join("dist/release"))
+}
+
+/// Writes what a release has: the archive, its checksum, and the script of the integrations into CI services, which
+/// download these by name (docs/ci.md).
+fn release(package: &Path, release: &Path) -> Result<()> {
+    std::fs::create_dir_all(release).context("cannot create a directory")?;
+    let name = format!("proctrace-{}-linux.tar.gz", std::env::consts::ARCH);
+    // The same bytes from the same files: in order of names, without owners, times and the name of the archive.
+    execute(
+        Command::new("tar")
+            .args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=go-w"])
+            .args(["--mtime=@0", "--use-compress-program=gzip --no-name --best"])
+            .arg("--create")
+            .arg("--file")
+            .arg(release.join(&name))
+            .arg("--directory")
+            .arg(package)
+            .args(["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "LICENSE-GPL-2.0"])
+            .args(["bin", "completions", "lib", "man"]),
+    )?;
+    let archive = std::fs::read(release.join(&name)).context("cannot read the archive")?;
+    let sum: String = Sha256::digest(&archive).iter().map(|byte| format!("{byte:02x}")).collect();
+    std::fs::write(release.join(format!("{name}.sha256")), format!("{sum}  {name}\n"))
+        .context("cannot write the checksum")?;
+    std::fs::copy(root().join("packaging/ci/proctrace-ci"), release.join("proctrace-ci"))
+        .context("cannot copy the script for CI")?;
+    println!("{name}: {} bytes, SHA-256 {sum}", archive.len());
+    println!("written to {}", release.display());
     Ok(())
 }
