@@ -104,13 +104,14 @@ impl Knows {
         self.absent.get(&quantity).map(String::as_str)
     }
 
-    /// The reason quantities are not known: "failed stats are not known (left out by --misses)".
+    /// The reason quantities are not known, each once: "failed stats are not known (left out by --misses)".
     pub fn why_not(&self, needs: &[Quantity]) -> Option<String> {
         let missing =
             needs.iter().filter_map(|quantity| Some((quantity, self.absent.get(quantity)?)));
         let mut says: Vec<(&str, Vec<&str>)> = Vec::new();
         for (quantity, reason) in missing {
             match says.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, quantities)) if quantities.contains(&quantity.says()) => {}
                 Some((_, quantities)) => quantities.push(quantity.says()),
                 None => says.push((reason, vec![quantity.says()])),
             }
@@ -172,7 +173,7 @@ mod tests {
         }
         knows.lacks(Memory, "recorded without --memory".into());
         assert_eq!(
-            knows.why_not(&[LookupsOpen, Memory, LookupsStat, Forks]).as_deref(),
+            knows.why_not(&[LookupsOpen, Memory, LookupsStat, Forks, LookupsOpen]).as_deref(),
             Some(
                 "failed opens, failed stats: left out by --misses; memory over time: recorded \
                  without --memory"
