@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
-use xtask::run::{cargo, output, root, run as execute, target_dir};
+use xtask::run::{cargo, exists, output, root, run as execute, target_dir};
 use xtask::setup;
 
 /// Directory of units below a prefix.
@@ -23,8 +23,8 @@ const TEXTS: [&str; 5] =
 /// Builds all files into target/dist/package, and the files of a release into target/dist/release.
 pub(crate) fn run() -> Result<()> {
     setup::run(setup::BUILD)?;
-    let packages = PROGRAMS.iter().flat_map(|program| ["--package", *program]);
-    execute(cargo().args(["build", "--profile", "dist"]).args(packages))?;
+    let built = PROGRAMS.iter().flat_map(|program| ["--package", *program]);
+    execute(cargo().args(["build", "--profile", "dist"]).args(built))?;
     let target = target_dir()?;
     let dist = target.join("dist/package");
     for directory in ["bin", "man/man1", "completions", UNITS] {
@@ -65,12 +65,37 @@ pub(crate) fn run() -> Result<()> {
             .with_context(|| format!("cannot copy {text}"))?;
     }
     println!("written to {}", dist.display());
-    release(&dist, &target.join("dist/release"))
+    let release = target.join("dist/release");
+    archive(&dist, &release)?;
+    let version = versions.pop_first().context("no program has a version")?;
+    packages(&dist, &version, &release)?;
+    println!("written to {}", release.display());
+    Ok(())
 }
 
-/// Writes what a release has: the archive, its checksum, and the script of the integrations into CI services, which
+/// Makes a Debian package and a wheel, where the tools for them are.
+fn packages(package: &Path, version: &str, release: &Path) -> Result<()> {
+    let time = output(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root()))?;
+    let time = String::from_utf8_lossy(&time).trim().to_owned();
+    for (tool, script) in [("dpkg-deb", "deb/build"), ("python3", "wheel/build.py")] {
+        if exists(tool) {
+            execute(
+                Command::new(root().join("packaging").join(script))
+                    .env("SOURCE_DATE_EPOCH", &time)
+                    .arg(package)
+                    .arg(version)
+                    .arg(release),
+            )?;
+        } else {
+            println!("left out: what packaging/{script} makes, as there is no {tool}");
+        }
+    }
+    Ok(())
+}
+
+/// Writes the archive, its checksum, and the script of the integrations into CI services, which
 /// download these by name (docs/ci.md).
-fn release(package: &Path, release: &Path) -> Result<()> {
+fn archive(package: &Path, release: &Path) -> Result<()> {
     std::fs::create_dir_all(release).context("cannot create a directory")?;
     let name = format!("proctrace-{}-linux.tar.gz", std::env::consts::ARCH);
     // The same bytes from the same files: in order of names, without owners, times and the name of the archive.
@@ -93,6 +118,5 @@ fn release(package: &Path, release: &Path) -> Result<()> {
     std::fs::copy(root().join("packaging/ci/proctrace-ci"), release.join("proctrace-ci"))
         .context("cannot copy the script for CI")?;
     println!("{name}: {} bytes, SHA-256 {sum}", archive.len());
-    println!("written to {}", release.display());
     Ok(())
 }

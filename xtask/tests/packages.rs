@@ -1,0 +1,119 @@
+//! Packages of a release, made of a small program: installed, run, and the same bytes at each time.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const VERSION: &str = "1.2.3";
+
+/// A folder like target/dist/package, whose programs print their name.
+fn package(folder: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for directory in ["bin", "man/man1", "completions", "lib/systemd/system"] {
+        fs::create_dir_all(folder.join(directory)).unwrap();
+    }
+    for program in ["proctrace", "proctrace-recorder", "proctrace-broker"] {
+        let path = folder.join("bin").join(program);
+        fs::write(&path, format!("#!/bin/sh\necho {program}: \"$@\"\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fs::write(folder.join("man/man1/proctrace.1"), ".TH proctrace 1\n").unwrap();
+    for name in ["proctrace", "proctrace-recorder"] {
+        for file in [format!("{name}.bash"), format!("_{name}"), format!("{name}.fish")] {
+            fs::write(folder.join("completions").join(file), "# nothing\n").unwrap();
+        }
+    }
+    for unit in fs::read_dir(root.join("crates/broker/systemd")).unwrap() {
+        let unit = unit.unwrap();
+        fs::copy(unit.path(), folder.join("lib/systemd/system").join(unit.file_name())).unwrap();
+    }
+    for text in
+        ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "bpf/LICENSE-GPL-2.0"]
+    {
+        let name = Path::new(text).file_name().unwrap();
+        fs::copy(root.join(text), folder.join(name)).unwrap();
+    }
+}
+
+/// What a command prints; it must succeed.
+fn said(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {told}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Makes the package twice, by a script of packaging/; returns its path.
+fn built(script: &str, folder: &Path) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let build = |out: &str| {
+        let mut command = Command::new(root.join("packaging").join(script));
+        command.env("SOURCE_DATE_EPOCH", "1700000000");
+        let path = said(command.arg(folder.join("package")).arg(VERSION).arg(folder.join(out)));
+        PathBuf::from(path.trim_end())
+    };
+    let (one, other) = (build("one"), build("other"));
+    assert!(fs::read(&one).unwrap() == fs::read(&other).unwrap(), "{script} gives other bytes");
+    one
+}
+
+#[test]
+fn a_debian_package_has_all_that_it_should() {
+    if !xtask::run::exists("dpkg-deb") {
+        // Other systems make packages of their own.
+        assert!(!Path::new("/etc/debian_version").exists(), "dpkg-deb is missing");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    package(&folder.path().join("package"));
+    let deb = built("deb/build", folder.path());
+    let root = folder.path().join("root");
+    said(Command::new("dpkg-deb").arg("--extract").arg(&deb).arg(&root));
+    let at = |path: &str| root.join(path);
+    let program = said(Command::new(at("usr/bin/proctrace")).arg("report"));
+    assert_eq!(program, "proctrace: report\n");
+    for path in [
+        "usr/bin/proctrace-recorder",
+        "usr/lib/systemd/system/proctrace-broker.socket",
+        "usr/lib/sysusers.d/proctrace.conf",
+        "usr/share/man/man1/proctrace.1.gz",
+        "usr/share/bash-completion/completions/proctrace",
+        "usr/share/doc/proctrace/copyright",
+        "usr/share/proctrace/proctrace-ci",
+    ] {
+        assert!(at(path).is_file(), "{path} is missing");
+    }
+    // The units name the program where it is.
+    let unit = fs::read_to_string(at("usr/lib/systemd/system/proctrace-broker.service")).unwrap();
+    assert!(unit.contains("ExecStart=/usr/bin/proctrace broker\n"), "{unit}");
+    let fields = said(Command::new("dpkg-deb").arg("--field").arg(&deb));
+    assert!(fields.contains("Package: proctrace\n"), "{fields}");
+    assert!(fields.contains(&format!("Version: {VERSION}\n")), "{fields}");
+    let owners = said(Command::new("dpkg-deb").arg("--contents").arg(&deb));
+    assert!(owners.lines().all(|line| line.contains(" root/root ")), "{owners}");
+}
+
+#[test]
+fn a_wheel_can_be_installed_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    package(&folder.path().join("package"));
+    let wheel = built("wheel/build.py", folder.path());
+    let venv = folder.path().join("venv");
+    said(Command::new("python3").args(["-m", "venv"]).arg(&venv));
+    let pip = || {
+        let mut pip = Command::new(venv.join("bin/pip"));
+        pip.args(["--disable-pip-version-check", "--quiet"]);
+        pip
+    };
+    said(pip().args(["install", "--no-index"]).arg(&wheel));
+    let program = venv.join("bin/proctrace");
+    assert_eq!(said(Command::new(&program).arg("doctor")), "proctrace: doctor\n");
+    let about = said(Command::new(venv.join("bin/pip")).args(["show", "--files", "proctrace"]));
+    assert!(about.contains(&format!("Version: {VERSION}\n")), "{about}");
+    assert!(about.contains("licenses/LICENSE-MIT"), "{about}");
+    said(pip().args(["uninstall", "--yes", "proctrace"]));
+    assert!(!program.exists() && !venv.join("share/man/man1/proctrace.1").exists());
+}
