@@ -30,21 +30,20 @@ pub(crate) fn run() -> Result<()> {
     std::fs::create_dir_all(&demo).context("cannot create a directory for the demo")?;
     let proctrace = target.join("release/proctrace");
     let (trace, gantt) = (demo.join("build.ptrace"), demo.join("build.svg"));
-    if has_analysis(&target) {
-        built(&["proctrace"])?;
-        record(&proctrace, &demo, &trace)?;
-    } else {
-        build_first(&target.join("release/proctrace-recorder"), &demo, &trace)?;
-    }
-
-    println!("\nThe report:\n");
     // A trace recorded with sudo belongs to the user, so the report needs no sudo.
     let report = || {
         let mut report = Command::new(&proctrace);
         report.arg("report").arg(&trace);
         report
     };
-    execute(&mut report())?;
+    if has_analysis(&target) {
+        built(&["proctrace"])?;
+        record(&proctrace, &demo, &trace)?;
+        println!("\nThe report:\n");
+        execute(&mut report())?;
+    } else {
+        build_first(&target.join("release"), &demo, &trace)?;
+    }
     // With a file to write, nothing else is printed.
     execute(report().arg("--gantt").arg(&gantt))?;
     println!("\nRecording: {}", trace.display());
@@ -53,7 +52,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// True if polars, which takes most of a first build, has been compiled.
+/// True if polars, which takes half of a first build, has been compiled.
 fn has_analysis(target: &Path) -> bool {
     std::fs::read_dir(target.join("release/deps")).is_ok_and(|mut files| {
         files.any(|file| {
@@ -62,19 +61,25 @@ fn has_analysis(target: &Path) -> bool {
     })
 }
 
-/// The first build: the recorder alone, which takes a minute, then the analysis; the recording is
-/// made meanwhile.
-fn build_first(recorder: &Path, demo: &Path, trace: &Path) -> Result<()> {
+/// The first build: the recorder alone, which takes a minute or two, then what makes the report, then the rest. The
+/// recording is made, and the report read, meanwhile.
+fn build_first(release: &Path, demo: &Path, trace: &Path) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     println!(
-        "\nThis is the first build: some {} minutes on {cores} cores, most of them for the data-frame \
-         library of the analysis. The recorder is built first, and records while the analysis compiles.",
+        "\nThis is the first build: some {} minutes on {cores} cores, half of them for the\n\
+         data-frame library of tables and SQL. What records and reports is built first.",
         FIRST_BUILD_CPU_MINUTES.div_ceil(cores)
     );
     built(&["proctrace-recorder"])?;
-    let build = Build::start()?;
-    record(recorder, demo, trace)?;
-    build.wait()
+    let report = Build::start("proctrace-first-report")?;
+    record(&release.join("proctrace-recorder"), demo, trace)?;
+    println!("\nRecorded. What makes the report is still compiling.");
+    report.wait()?;
+    let rest = Build::start("proctrace")?;
+    println!("\nThe report:\n");
+    execute(Command::new(release.join("proctrace-first-report")).arg(trace))?;
+    println!("\nTables, SQL, pages and advice are still compiling.");
+    rest.wait()
 }
 
 fn record(proctrace: &Path, demo: &Path, trace: &Path) -> Result<()> {
@@ -108,10 +113,10 @@ struct Build {
 }
 
 impl Build {
-    fn start() -> Result<Self> {
-        let of = one_build::dependencies(&["--package", "proctrace", "--edges", "normal,build"])?;
+    fn start(package: &str) -> Result<Self> {
+        let of = one_build::dependencies(&["--package", package, "--edges", "normal,build"])?;
         let build =
-            ["build", "--release", "--package", "proctrace", "--message-format=json", "--quiet"];
+            ["build", "--release", "--package", package, "--message-format=json", "--quiet"];
         let mut cargo =
             cargo().args(build).stdout(Stdio::piped()).spawn().context("cannot run cargo build")?;
         let messages = cargo.stdout.take().context("cargo has no output")?;
@@ -144,7 +149,6 @@ impl Build {
     /// Waits for its end, with a line that shows how far it is: one on a terminal, otherwise one every 20 s.
     fn wait(mut self) -> Result<()> {
         let shows = std::io::stdout().is_terminal();
-        println!("\nRecorded. The analysis is still compiling.");
         let mut said = Instant::now();
         let status = loop {
             if let Some(status) = self.cargo.try_wait().context("cannot wait for cargo")? {

@@ -10,6 +10,7 @@ use xtask::run::{cargo, output};
 const BUILDS: &[&[&str]] = &[
     &["--package", "proctrace"],
     &["--package", "proctrace-recorder"],
+    &["--package", "proctrace-first-report"],
     &["--package", "xtask"],
     &["--package", "proctrace-bench"],
     &["--package", "proctrace-payload"],
