@@ -142,9 +142,19 @@ fn show(mut reader: impl Read, lines: &mpsc::Sender<String>) {
     }
 }
 
-/// True if [`failed`] looks at a line.
+/// Heading of the names of the tests of a program that failed; the last of its kind before the result.
+const FAILURES: &str = "failures:";
+
+/// The name in a line of that list.
+fn listed(line: &str) -> Option<&str> {
+    let name = line.strip_prefix("    ")?;
+    (!name.is_empty() && !name.contains([' ', '`'])).then_some(name)
+}
+
+/// True if [`failed`] or [`has_passed`] looks at a line.
 fn tells(line: &str) -> bool {
-    line.ends_with(" ... FAILED")
+    line == FAILURES
+        || listed(line).is_some()
         || line.ends_with(" ... ok")
         || line.starts_with("test result: FAILED")
         || line.starts_with("error")
@@ -155,13 +165,17 @@ fn failed(text: &str) -> Option<Vec<Failed>> {
     let (mut targets, mut tests) = (Vec::new(), Vec::new());
     let mut found = Vec::new();
     for line in text.lines() {
-        if let Some(name) = line.strip_suffix(" ... FAILED") {
-            tests.push(name.strip_prefix("test ")?.to_owned());
+        // Not the line of the test itself: with one thread, its name and its result are in different lines as soon as a
+        // program that it starts writes something between them.
+        if line == FAILURES {
+            tests.clear();
+        } else if let Some(name) = listed(line) {
+            tests.push(name.to_owned());
         } else if line.starts_with("test result: FAILED") {
             let count: usize = line.split(' ').rev().zip(line.split(' ').rev().skip(1)).find_map(
                 |(word, before)| (word == "failed;").then(|| before.parse().ok()).flatten(),
             )?;
-            // A line of another program may have been written into that of a test.
+            // A line of another program may have been written into the list.
             if count != tests.len() {
                 return None;
             }
@@ -201,11 +215,15 @@ fn summary(flaky: &[Flaky]) -> String {
 mod tests {
     use super::*;
 
-    const SEVERAL: &str = "test a::b ... FAILED
+    const SEVERAL: &str = "failures:
+    what
+failures:
+    a::b
 test result: FAILED. 24 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 109.10s
 error: test failed, to rerun pass `-p proctrace --test it`
-test c ... FAILED
-test d ... FAILED
+failures:
+    c
+    d
 test result: FAILED. 2 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.10s
 error: test failed, to rerun pass `-p proctrace-wire --lib`
 error: 2 targets failed:
@@ -220,6 +238,33 @@ error: 2 targets failed:
         };
         let expected = vec![of(&["--test", "it"], &["a::b"]), of(&["--lib"], &["c", "d"])];
         assert_eq!(failed(SEVERAL), Some(expected));
+    }
+
+    #[test]
+    fn a_result_in_a_line_of_its_own_is_known() {
+        let told = "test alone::a ... proctrace: 10 processes, 5.65 s
+proctrace: exit 0
+FAILED
+
+failures:
+
+---- alone::a stdout ----
+
+thread 'alone::a' (26453) panicked at a.rs:307:9:
+    indented
+
+failures:
+    alone::a
+
+test result: FAILED. 44 passed; 1 failed; 0 ignored; 0 measured; 466 filtered out; finished in 262.48s
+
+error: test failed, to rerun pass `-p proctrace --test it`
+error: 1 target failed:
+    `-p proctrace --test it`";
+        let kept: Vec<&str> = told.lines().filter(|line| tells(line)).collect();
+        let found = failed(&kept.join("\n")).unwrap();
+        assert_eq!(found[0].tests, ["alone::a"]);
+        assert_eq!(found[0].target, ["--test", "it"]);
     }
 
     #[test]
@@ -248,7 +293,7 @@ error: 2 targets failed:
         let compiles = SEVERAL.replace("error: 2 targets failed:", "error[E0425]: cannot find x");
         let doc = SEVERAL.replace("--lib", "--doc");
         let crashed = "error: test failed, to rerun pass `-p proctrace --test it`";
-        let cut = SEVERAL.replace("test c ... FAILED", "c ... FAILED");
+        let cut = SEVERAL.replace("    c\n", "    proctrace: exit 0c\n");
         let more = SEVERAL.replace("2 failed;", "3 failed;");
         for text in ["", "error: could not compile `x`", crashed, &doc, &cut, &more, &compiles] {
             assert_eq!(failed(text), None, "{text}");
