@@ -7,6 +7,7 @@ use proctrace_overview::options::Content;
 use proctrace_recording::Recording;
 use proctrace_recording::bin_series::BinSeries;
 use proctrace_recording::bins::Bins;
+use proctrace_recording::knowledge::Knows;
 use proctrace_stats::{LAGS, autocorrelation, best_lag, effective_n, interval, pearson, ranks};
 use proctrace_wire::Quantity;
 
@@ -187,8 +188,8 @@ fn rounded(number: f64, per_one: f64) -> f64 {
     (number * per_one).round() / per_one
 }
 
-pub(crate) fn section(found: &Correlations) -> Content {
-    let tables = vec![pairs(found), lags(found), signs(found), matrix(found)];
+pub(crate) fn section(found: &Correlations, knows: &Knows) -> Content {
+    let tables = vec![pairs(found), lags(found), signs(found), matrix(found, knows)];
     Content { tables, charts: chart(found) }
 }
 
@@ -346,8 +347,15 @@ fn tells(found: &Correlations) -> bool {
     found.n >= BINS_MIN && pairs.any(|(a, b)| found.r_low[a][b].is_some())
 }
 
+/// Quantities without which a series is not known.
+fn needs_of_all() -> Vec<Quantity> {
+    let own = SERIES.iter().flat_map(|(_, of, _)| *of).flat_map(|quantity| quantity.needs());
+    let over_time = SERIES.iter().flat_map(|(_, _, needs)| *needs);
+    own.chain(over_time).copied().collect()
+}
+
 /// All coefficients at a glance; no rows where there is too little data.
-fn matrix(found: &Correlations) -> Table {
+fn matrix(found: &Correlations, knows: &Knows) -> Table {
     let rows = if tells(found) { found.series.len() } else { 0 };
     let sample = format!("n = {} bins of {} s", count(found.n as u64), found.bin_ns as f64 / 1e9);
     let mut table = Table::new(MATRIX, "Correlations over time: Pearson's r")
@@ -362,6 +370,10 @@ fn matrix(found: &Correlations) -> Table {
             table = table.detail();
         }
     }
+    // Beside the notes on the sample, which hold for the other series.
+    if let Some(why) = knows.why_not(&needs_of_all()) {
+        table = table.note(format!("Not known: {why}."));
+    }
     if rows == 0 {
         return table.note(format!(
             "Too few data: {sample}; at least {BINS_MIN} are needed, and more for series that \
@@ -369,8 +381,8 @@ fn matrix(found: &Correlations) -> Table {
         ));
     }
     table.note(format!(
-        "{sample}; read, write: storage; look-ups: failed look-ups; -: constant series, or too few \
-         independent bins. Intervals and lags: --section correlations."
+        "{sample}; read, write: storage; look-ups: failed look-ups; -: not known, constant, or too \
+         few independent bins. Intervals and lags: --section correlations."
     ))
 }
 
@@ -468,10 +480,29 @@ mod tests {
         assert_eq!(found.r[at("read")][user], None);
         assert_eq!(found.lag_bins[forks][forks], Some(0));
 
-        let content = section(&correlations(&recording));
+        let content = section(&correlations(&recording), &recording.knows);
         let names: Vec<&str> = content.tables.iter().map(|table| table.name).collect();
         assert_eq!(names, ["correlations", "correlation_lags", "correlation_signs", MATRIX]);
         assert!(content.tables[0].notes.iter().any(|note| note.contains("Constant, left out: ")));
+    }
+
+    #[test]
+    fn what_is_not_known_is_said_to_be() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.exec(0, 1, "/opt/job", (0, 0)).exit(4000 * MS, 1, (MS, 0));
+        let mut recording = scene.load(None);
+        let notes = |recording: &Recording| {
+            let content = section(&correlations(recording), &recording.knows);
+            content.tables.into_iter().find(|table| table.name == MATRIX).unwrap().notes
+        };
+        assert!(!notes(&recording).iter().any(|note| note.contains("context switches")));
+        recording.knows.lacks(Quantity::Switches, "not in a log".to_owned());
+        let notes = notes(&recording);
+        assert!(
+            notes.iter().any(|note| note.contains("context switches: not in a log")),
+            "{notes:?}"
+        );
+        assert!(notes.iter().any(|note| note.contains("n = ")), "{notes:?}");
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl Section {
         Self {
             name: "correlations",
             help: "correlations between quantities over time",
-            analyse: |of, _| correlations::section(of.correlations()),
+            analyse: |of, _| correlations::section(of.correlations(), &of.recording.knows),
             shown: &["correlation_matrix"],
         },
         Self {
