@@ -197,13 +197,27 @@ static __always_inline __u64 positive(__s64 n)
 	return n > 0 ? n : 0;
 }
 
-static __always_inline __u64 old_rss_pages(struct mm_struct *mm)
+/* Into four numbers. Read by a helper, not loaded: verifiers of that time do not know arrays of typedefs. */
+static __always_inline void old_counts(struct mm_struct *mm, __s64 *count)
 {
 	struct mm_struct___before_6_2 *old = (void *)mm;
-	/* read by a helper, not loaded: verifiers of that time do not know arrays of typedefs */
+
+	bpf_core_read(count, 4 * sizeof(*count), &old->rss_stat.count);
+}
+
+static __always_inline __u64 old_count(struct mm_struct *mm, int kind)
+{
 	__s64 count[4] = {};
 
-	bpf_core_read(count, sizeof(count), &old->rss_stat.count);
+	old_counts(mm, count);
+	return positive(count[kind]);
+}
+
+static __always_inline __u64 old_rss_pages(struct mm_struct *mm)
+{
+	__s64 count[4] = {};
+
+	old_counts(mm, count);
 	return positive(count[MM_FILEPAGES]) + positive(count[MM_ANONPAGES]) +
 	       positive(count[MM_SHMEMPAGES]);
 }
@@ -220,17 +234,18 @@ static __always_inline __u64 mm_rss_pages(struct mm_struct *mm)
 	       positive(BPF_CORE_READ(mm, rss_stat[MM_SHMEMPAGES].count));
 }
 
-/* get_mm_hiwater_rss(), for a pointer that was loaded directly. */
+/* Pages of a kind, for a pointer that was loaded directly. A macro: CO-RE wants the index as a constant. */
+#define mm_count(mm, kind)                                                                         \
+	(bpf_core_type_exists(struct mm_rss_stat) ? old_count(mm, kind) :                          \
+						    positive((mm)->rss_stat[kind].count))
+
+/* get_mm_hiwater_rss(), likewise */
 static __always_inline __u64 mm_peak_rss_pages(struct mm_struct *mm)
 {
-	__u64 now, peak = mm->hiwater_rss;
+	__u64 peak = mm->hiwater_rss;
+	__u64 now = mm_count(mm, MM_FILEPAGES) + mm_count(mm, MM_ANONPAGES) +
+		    mm_count(mm, MM_SHMEMPAGES);
 
-	if (bpf_core_type_exists(struct mm_rss_stat))
-		now = old_rss_pages(mm);
-	else
-		now = positive(mm->rss_stat[MM_FILEPAGES].count) +
-		      positive(mm->rss_stat[MM_ANONPAGES].count) +
-		      positive(mm->rss_stat[MM_SHMEMPAGES].count);
 	return peak > now ? peak : now;
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use proctrace_classify::labels::class_name;
 use proctrace_findings::{
-    Category, Class, DirectoryMisses, FAMILIES, Health, MarkedPhase, Metric, Metrics, Summary,
-    Unknown,
+    Class, DirectoryMisses, FAMILIES, Health, MarkedPhase, Metric, Metrics, Summary, Unknown,
 };
+use proctrace_overview::figures::OfProcesses;
 use proctrace_overview::summary;
 use proctrace_overview::sums::{Edge, Label, Sum};
 use proctrace_recording::Recording;
@@ -39,7 +39,7 @@ fn metrics(analysis: &Analysis<'_>) -> Metrics {
     totals(&mut figures, analysis, &sums.by([Label::Class]));
     by_category(&mut figures, &categories);
     by_command(&mut figures, &names);
-    peaks(&mut figures, analysis.categories());
+    of_processes(&mut figures, recording);
     for process in analysis.detached() {
         let program = recording.program_of(&recording.processes[*process]);
         figures.add("detached_processes", &[&program.name], 1.0);
@@ -214,17 +214,26 @@ fn by_command<'a>(figures: &mut Figures<'a>, names: &'a [Sum]) {
     }
 }
 
-/// The largest of the processes of each name; without those of which nothing is known.
-fn peaks<'a>(figures: &mut Figures<'a>, programs: &'a [Category]) {
-    let mut peaks: BTreeMap<&str, u64> = BTreeMap::new();
-    for program in programs {
-        if let Some(bytes) = program.maxrss_bytes.filter(|_| program.processes > Some(0)) {
-            let peak = peaks.entry(&program.name).or_default();
-            *peak = bytes.max(*peak);
+/// Figures of processes by the program that they ran last; without those of which nothing is known.
+fn of_processes<'a>(figures: &mut Figures<'a>, recording: &'a Recording) {
+    let processes = &recording.processes;
+    let all = OfProcesses::new(recording, 0..processes.len());
+    for family in FAMILIES {
+        let Some((figure, values)) =
+            family.figure.and_then(|figure| Some((figure, all.column(figure)?)))
+        else {
+            continue;
+        };
+        let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
+        for (process, value) in processes.iter().zip(values) {
+            let Some(value) = value else { continue };
+            let sum = by_name.entry(&recording.program_of(process).name).or_default();
+            *sum = if figure.is_largest() { value.max(*sum) } else { sum.saturating_add(value) };
         }
-    }
-    for (name, bytes) in peaks {
-        figures.add("command_peak_rss_bytes", &[name], bytes as f64);
+        for (name, value) in by_name {
+            let value = if family.unit == "seconds" { seconds(value) } else { value as f64 };
+            figures.add(family.name, &[name], value);
+        }
     }
 }
 

@@ -36,26 +36,16 @@ fn meaning(field: &str) -> Option<Meaning> {
         }
         // resources used by a task
         "run_ns" | "run_at_exit_ns" | "utime_ns" | "stime_ns" | "run_delay_ns" | "nvcsw"
-        | "nivcsw" | "minflt" | "majflt" | "rchar" | "wchar" | "read_bytes" | "write_bytes"
-        | "waited_utime_ns" | "waited_stime_ns" | "migrations" | "opens" | "lookups_failed"
-        | "execs_failed" => Meaning::Kept,
-        "maxrss_pages"
-        | "maxrss_ever_pages"
-        | "maxrss_before_pages"
-        | "rss_pages"
-        | "rss_bytes"
-        | "pss_bytes"
-        | "uss_bytes"
-        | "shared_bytes"
-        | "swap_bytes"
-        | "vmem_bytes" => Meaning::Kept,
-        // arguments of a call
-        "group" | "call" | "slot" | "exit_signal" | "flags" | "error" | "dirfd" | "argc"
-        | "env_id" | "offset" | "bytes" | "argv_bytes" | "argv_here" | "path_bytes"
-        | "interp_bytes" | "exe_bytes" | "cwd_bytes" | "duration_ns" | "mount_namespace"
-        | "total_bytes" | "syscall" | "waker_syscall" | "file_type" | "signal" | "code" => {
+        | "nivcsw" | "minflt" | "majflt" | "rchar" | "wchar" | "waited_utime_ns"
+        | "waited_stime_ns" | "migrations" | "opens" | "lookups_failed" | "execs_failed" => {
             Meaning::Kept
         }
+        // memory, and lengths
+        _ if field.ends_with("_pages") || field.ends_with("_bytes") => Meaning::Kept,
+        // arguments of a call
+        "group" | "call" | "slot" | "exit_signal" | "flags" | "error" | "dirfd" | "argc"
+        | "env_id" | "offset" | "bytes" | "argv_here" | "duration_ns" | "mount_namespace"
+        | "syscall" | "waker_syscall" | "file_type" | "signal" | "code" => Meaning::Kept,
         "waker_comm" | "sender_comm" => Meaning::Kept,
         // counts at a tick, and of lost records
         "tasks" | "running" | "sleeping" | "uninterruptible" | "stopped" | "dead" | "sampled"

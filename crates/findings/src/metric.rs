@@ -6,6 +6,8 @@ use std::fmt;
 use proctrace_wire::Quantity;
 use serde::{Deserialize, Serialize};
 
+use crate::figure::Figure;
+
 /// The kind of quantity in a family, which determines how it is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -58,6 +60,9 @@ pub struct MetricFamily {
     /// True if it is a sum over all tasks, which a source can read of a whole tree without following its births.
     #[serde(skip)]
     pub is_sum: bool,
+    /// The figure of processes that it is, by the program that they ran last.
+    #[serde(skip)]
+    pub figure: Option<Figure>,
 }
 
 impl MetricFamily {
@@ -170,6 +175,7 @@ macro_rules! family {
             help: $help,
             needs: $needs,
             is_sum: false,
+            figure: None,
         }
     };
 }
@@ -177,6 +183,11 @@ macro_rules! family {
 /// A family of sums over all tasks.
 const fn sum(family: MetricFamily) -> MetricFamily {
     MetricFamily { is_sum: true, ..family }
+}
+
+/// A family of a figure of processes, by the program that they ran last.
+const fn of_processes(figure: Figure, family: MetricFamily) -> MetricFamily {
+    MetricFamily { figure: Some(figure), ..family }
 }
 
 /// All families. Families may be added; a published name never changes.
@@ -355,13 +366,16 @@ pub const FAMILIES: &[MetricFamily] = &[
         "Threads, except the first one of each process, by the last program of the process.",
         &Quantity::WHO
     ),
-    family!(
-        "command_peak_rss_bytes",
-        ["command"],
-        Memory,
-        "bytes",
-        "Largest peak RSS of a process, by its last program.",
-        [Forks, Execs, Argv, PeakRss]
+    of_processes(
+        Figure::PeakRssBytes,
+        family!(
+            "command_peak_rss_bytes",
+            ["command"],
+            Memory,
+            "bytes",
+            "Largest peak RSS of a process, by its last program.",
+            [Forks, Execs, Argv, PeakRss]
+        ),
     ),
     family!(
         "detached_processes",

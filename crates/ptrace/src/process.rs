@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use proctrace_wire::layout::Exit;
 
-use crate::procfs::{Files, Io, RootId, Usage};
+use crate::procfs::{Files, Io, LastMemory, RootId, Usage};
 use crate::sys::Tid;
 
 /// A traced task.
@@ -57,7 +57,8 @@ pub(crate) struct Process {
     pub(crate) held: Option<Exit>,
     /// CPU time of the tasks that have ended.
     pub(crate) ended_run_ns: u64,
-    pub(crate) peak_rss_pages: u64,
+    /// Its memory at its end.
+    pub(crate) memory: LastMemory,
     /// True if it has ever called exec.
     pub(crate) has_executed: bool,
     /// True if it has had children.
@@ -115,7 +116,7 @@ impl Process {
             last: 0,
             held: None,
             ended_run_ns: 0,
-            peak_rss_pages: 0,
+            memory: LastMemory::default(),
             has_executed: false,
             has_forked: false,
             has_replaced: false,

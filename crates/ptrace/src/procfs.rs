@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 
+use proctrace_wire::layout::Exit;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
 
 use crate::sys::{ProcessUsage, Tid};
@@ -144,10 +145,31 @@ pub(crate) fn is_on_cpu(tid: Tid) -> Option<bool> {
     Some(read(&format!("/proc/{tid}/syscall"), &mut [0; 32])?.starts_with(b"running"))
 }
 
+/// Memory of a process at its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LastMemory {
+    pub(crate) peak_rss_pages: u64,
+}
+
+impl LastMemory {
+    fn parse(status: &[u8]) -> Self {
+        let page_bytes = rustix::param::page_size() as u64;
+        let pages =
+            |key: &[u8]| number_after(status, key).unwrap_or(0).saturating_mul(1024) / page_bytes;
+        Self { peak_rss_pages: pages(b"\nVmHWM:") }
+    }
+
+    /// Writes it into the record of the end.
+    pub(crate) fn tell(self, exit: &mut Exit) {
+        exit.maxrss_pages = self.peak_rss_pages;
+        exit.maxrss_ever_pages = self.peak_rss_pages;
+    }
+}
+
 /// Fields of the status of a task at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LastStatus {
-    pub(crate) peak_rss_pages: u64,
+    pub(crate) memory: LastMemory,
     /// The real parent.
     pub(crate) parent_tgid: i32,
     /// Times that it left its CPU by itself.
@@ -171,10 +193,8 @@ pub(crate) fn last_status(tid: Tid) -> Option<LastStatus> {
 impl LastStatus {
     fn parse(status: &[u8]) -> Self {
         let parent = number_after(status, b"\nPPid:").and_then(|parent| i32::try_from(parent).ok());
-        let kib = number_after(status, b"\nVmHWM:").unwrap_or(0);
-        let page_bytes = rustix::param::page_size() as u64;
         Self {
-            peak_rss_pages: kib.saturating_mul(1024) / page_bytes,
+            memory: LastMemory::parse(status),
             parent_tgid: parent.unwrap_or(0),
             switches: number_after(status, SWITCHES),
             comm: status
@@ -390,7 +410,7 @@ mod tests {
         let kin = kin(tid).expect("it is there");
         assert_eq!((kin.tgid, kin.parent_tgid), (tgid, usage.parent_tgid));
         let last = last_status(tid).expect("it is there");
-        assert!(last.peak_rss_pages > 10 && last.switches <= switches(tid), "{last:?}");
+        assert!(last.memory.peak_rss_pages > 10 && last.switches <= switches(tid), "{last:?}");
         assert_eq!(last.comm, Some(usage.comm));
         assert!(link(tid, "ns/mnt").expect("it is ours").starts_with(b"mnt:["));
         assert_eq!(Usage::of(tgid, 1), None);
@@ -417,7 +437,7 @@ mod tests {
         }
         let ended = files.last_status(tid).expect("nobody has reaped it");
         assert_eq!(ended.parent_tgid, running.parent_tgid);
-        assert_eq!(ended.peak_rss_pages, 0, "it has no memory any more");
+        assert_eq!(ended.memory, LastMemory::default(), "it has no memory any more");
         // The superuser may open them now, others may not.
         let io = files.io(tid).expect("this is what they are opened for");
         assert!(io.rchar > 0 && by_path.io(tid).is_none_or(|opened| opened == io), "{io:?}");

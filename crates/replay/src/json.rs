@@ -12,12 +12,23 @@ use proctrace_wire::layout::{
     LOSS_ANY_CPU, MISS_LOST, MISS_PATH_CUT, MISS_PATH_FAULT, PLACE_CUT, SAMPLE_FINAL,
     SAMPLE_WITHHELD, SIGNAL_BY_INTERRUPT, Signal, WAIT_BY_END, WORKDIR_CUT,
 };
-use proctrace_wire::{BlindSpot, Call, Kind, LossReason, Outcome, Woken, signal_name};
+use proctrace_wire::{BlindSpot, Call, Kind, LossReason, Outcome, Quantity, Woken, signal_name};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::cputime::scale;
 use crate::event::{Body, Event, Exec, Exit, Miss, Sample, TimeOff};
 use crate::mounts::Mount;
+
+/// The keys of numbers that stand for nothing where a recording does not know the quantity.
+pub const KEYS_OF: &[(Quantity, &[&str])] = &[
+    (Quantity::Cpu, &["run_ns", "user_ns", "system_ns", "user_ticks_ns", "system_ticks_ns"]),
+    (Quantity::Split, &["user_ns", "system_ns"]),
+    (Quantity::Switches, &["nvcsw", "nivcsw", "migrations"]),
+    (Quantity::Faults, &["minflt", "majflt"]),
+    (Quantity::Io, &["rchar", "wchar", "read_bytes", "write_bytes"]),
+    (Quantity::RunDelay, &["run_delay_ns"]),
+    (Quantity::PeakRss, &["maxrss_bytes"]),
+];
 
 /// Writes fields of a struct under their own names.
 macro_rules! entries {
@@ -341,4 +352,80 @@ impl Serialize for Variables<'_> {
 fn comm(bytes: &[u8; 16]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     to_text(&bytes[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+    use zerocopy::{FromBytes, IntoBytes};
+
+    use super::*;
+
+    type Record = proctrace_wire::layout::Exit;
+
+    /// Fields of an end that no key shows: serials, and what only sums over processes need.
+    const NOT_SHOWN: [&str; 8] = [
+        "head",
+        "process",
+        "tgid",
+        "tid",
+        "run_at_exit_ns",
+        "maxrss_ever_pages",
+        "waited_utime_ns",
+        "waited_stime_ns",
+    ];
+
+    fn printed(record: &[u8]) -> Value {
+        let record = Record::read_from_bytes(record).unwrap();
+        let body = Body::Exit(Box::new(Exit { record, page_bytes: 4096 }));
+        let event = Event { time_ns: 1, task: 1, pid: Some(2), tid: Some(2), body };
+        serde_json::from_str(&event.to_json()).unwrap()
+    }
+
+    /// An end with 1 in most fields.
+    fn record() -> Record {
+        let mut record = [0; size_of::<Record>()];
+        Record::LAYOUT.fields.iter().for_each(|field| record[field.offset] = 1);
+        let record = Record::read_from_bytes(&record).unwrap();
+        Record { status: 0, bits: 0, ..record }
+    }
+
+    #[test]
+    fn every_field_of_an_end_is_printed() {
+        let record = record();
+        let before = printed(record.as_bytes());
+        for field in Record::LAYOUT.fields {
+            if NOT_SHOWN.contains(&field.name) || field.name.starts_with("pad") {
+                continue;
+            }
+            let mut changed = record.as_bytes().to_vec();
+            // The bits that are printed are these: the lowest says whose end it is.
+            changed[field.offset] ^= if field.name == "bits" { 2 } else { 3 };
+            assert_ne!(printed(&changed), before, "{} is not printed", field.name);
+        }
+    }
+
+    #[test]
+    fn numbers_that_may_not_be_known_have_a_quantity() {
+        // What every source counts, or says otherwise that it did not.
+        let always = [
+            "time_ns",
+            "pid",
+            "tid",
+            "code",
+            "opens",
+            "lookups_failed",
+            "execs_failed",
+            "start_ns",
+            "parent_pid",
+        ];
+        let known: BTreeSet<&str> =
+            KEYS_OF.iter().flat_map(|(_, keys)| keys.iter().copied()).chain(always).collect();
+        let printed = printed(record().as_bytes());
+        for (key, value) in printed.as_object().unwrap() {
+            assert!(!value.is_number() || known.contains(&**key), "{key} has no quantity");
+        }
+    }
 }

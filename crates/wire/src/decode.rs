@@ -1,12 +1,12 @@
 //! Decoding: splitting a block into frames, and a frame into the fields of its record.
 
-use zerocopy::{FromBytes, Immutable, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::kind::Kind;
 use crate::layout::{
-    Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Head, LookupTime, Loss,
-    Memory, MissFixed, MountsFixed, Named, PlaceFixed, Rename, Sample, Signal, Tick, Wait,
-    WorkdirFixed,
+    Again, Attach, Blind, EXIT_AT_FIRST, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Head,
+    LookupTime, Loss, MEMORY_AT_FIRST, Memory, MissFixed, MountsFixed, Named, PlaceFixed, Rename,
+    Sample, Signal, Tick, Wait, WorkdirFixed,
 };
 
 /// Errors of the bytes of a record.
@@ -211,7 +211,7 @@ impl<'a> Record<'a> {
                 let (miss, path) = miss(frame)?;
                 Self::ExecFailed(miss, path)
             }
-            Kind::Exit => Self::Exit(fixed(frame)?.0),
+            Kind::Exit => Self::Exit(grown(frame, EXIT_AT_FIRST)?),
             Kind::LookupFailed => {
                 let (miss, path) = miss(frame)?;
                 Self::LookupFailed(miss, path)
@@ -225,7 +225,7 @@ impl<'a> Record<'a> {
             }
             Kind::Loss => Self::Loss(fixed(frame)?.0),
             Kind::Blind => Self::Blind(fixed(frame)?.0),
-            Kind::Memory => Self::Memory(memory(frame)?),
+            Kind::Memory => Self::Memory(grown(frame, MEMORY_AT_FIRST)?),
             Kind::LookupNamed => {
                 let (named, path) = named(frame)?;
                 Self::LookupNamed(named, path)
@@ -259,15 +259,18 @@ fn too_short(frame: Frame<'_>) -> DecodeError {
     DecodeError::Contents { kind: frame.head.kind, size: frame.head.size }
 }
 
-/// A reading of memory; before version 6 it has no last field.
-fn memory(frame: Frame<'_>) -> Result<Memory, DecodeError> {
-    const SHORT: usize = std::mem::offset_of!(Memory, vmem_bytes);
-    if frame.bytes.len() != SHORT {
-        return Ok(fixed(frame)?.0);
+/// A record that had `at_first` bytes once; what it has got since is zero in older ones.
+fn grown<T>(frame: Frame<'_>, at_first: usize) -> Result<T, DecodeError>
+where
+    T: FromBytes + IntoBytes + KnownLayout + Immutable,
+{
+    let mut record = T::new_zeroed();
+    let there = frame.bytes.len().min(size_of::<T>());
+    if there < at_first {
+        return Err(too_short(frame));
     }
-    let mut bytes = [0; size_of::<Memory>()];
-    bytes[..SHORT].copy_from_slice(frame.bytes);
-    Ok(zerocopy::transmute!(bytes))
+    record.as_mut_bytes()[..there].copy_from_slice(&frame.bytes[..there]);
+    Ok(record)
 }
 
 fn fixed<T>(frame: Frame<'_>) -> Result<(T, &[u8]), DecodeError>
@@ -309,7 +312,7 @@ fn exec(frame: Frame<'_>) -> Result<Exec<'_>, DecodeError> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use zerocopy::{FromZeros, IntoBytes};
+    use zerocopy::FromZeros;
 
     fn exec_bytes(path: &[u8], argv: &[u8]) -> Vec<u8> {
         let mut fixed = ExecFixed::new_zeroed();

@@ -11,6 +11,16 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[cfg(not(target_endian = "little"))]
 compile_error!("the record layout is little-endian and read in place");
 
+/// Version of the record layout; equal to `WIRE_VERSION` in `bpf/wire.h`.
+///
+/// * 1: first layout.
+/// * 2: failed look-ups are recorded in full once, and then by number.
+/// * 3: working directories of forked workers, and each task's CPU migrations.
+/// * 4: mount tables, durations of failed look-ups, successful opens.
+/// * 5: times off the CPU with who ended them, and signals with their senders.
+/// * 6: the address space in readings of memory.
+pub const WIRE_VERSION: u32 = 6;
+
 /// One field of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {

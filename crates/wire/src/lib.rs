@@ -36,19 +36,10 @@ mod wait;
 pub use call::{Call, Family};
 pub use decode::{DecodeError, Exec, Frame, Frames, Record};
 pub use kind::{BlindSpot, Kind, LossReason};
+pub use layout::WIRE_VERSION;
 pub use mark::{MARK_BYTES_MAX, MARK_PATH, MarkError, mark_of_path, mark_of_words};
 pub use outcome::{Outcome, dumped_core, signal_name};
 pub use quantity::Quantity;
 pub use stream::Stream;
 pub use wait::{Architecture, WaitFor, Woken};
 pub use zerocopy::IntoBytes;
-
-/// Version of the record layout; equal to `WIRE_VERSION` in `bpf/wire.h`.
-///
-/// * 1: first layout.
-/// * 2: failed look-ups are recorded in full once, and then by number.
-/// * 3: working directories of forked workers, and each task's CPU migrations.
-/// * 4: mount tables, durations of failed look-ups, successful opens.
-/// * 5: times off the CPU with who ended them, and signals with their senders.
-/// * 6: the address space in readings of memory.
-pub const WIRE_VERSION: u32 = 6;

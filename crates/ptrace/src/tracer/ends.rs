@@ -45,7 +45,7 @@ impl Tracer<'_> {
         };
         let last = last.flatten();
         if let Some(last) = last {
-            process.peak_rss_pages = last.peak_rss_pages;
+            process.memory = last.memory;
             process.parent_tgid = last.parent_tgid;
         }
         // Another thread may replace it by an exec.
@@ -215,8 +215,7 @@ impl Process {
     fn ends(&self, exit: &mut Exit, status: u32, total_ns: u64) {
         exit.bits |= EXIT_PROCESS;
         exit.status = status;
-        exit.maxrss_pages = self.peak_rss_pages;
-        exit.maxrss_ever_pages = self.peak_rss_pages;
+        self.memory.tell(exit);
         let others_ns = total_ns.saturating_sub(self.ended_run_ns);
         if self.has_forked {
             // /proc has it in whole clock ticks; this is precise to two microseconds. It is not known which

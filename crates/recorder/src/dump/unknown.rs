@@ -3,23 +3,13 @@
 
 use std::borrow::Cow;
 
+use proctrace_replay::KEYS_OF;
 use proctrace_trace::{Header, Knowledge};
-use proctrace_wire::Quantity;
-
-/// The keys of a quantity.
-const KEYS: &[(Quantity, &[&str])] = &[
-    (Quantity::Cpu, &["run_ns", "user_ns", "system_ns", "user_ticks_ns", "system_ticks_ns"]),
-    (Quantity::Split, &["user_ns", "system_ns"]),
-    (Quantity::Switches, &["nvcsw", "nivcsw", "migrations"]),
-    (Quantity::Faults, &["minflt", "majflt"]),
-    (Quantity::Io, &["rchar", "wchar", "read_bytes", "write_bytes"]),
-    (Quantity::RunDelay, &["run_delay_ns"]),
-    (Quantity::PeakRss, &["maxrss_bytes"]),
-];
 
 /// The keys that this recording does not know, as they occur in a line.
 pub(super) fn keys(header: &Header) -> Vec<String> {
-    KEYS.iter()
+    KEYS_OF
+        .iter()
         .filter(|(quantity, _)| matches!(header.knows(*quantity), Knowledge::Absent { .. }))
         .flat_map(|(_, keys)| keys.iter().map(|key| format!("\"{key}\":")))
         .collect()

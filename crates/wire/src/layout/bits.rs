@@ -71,5 +71,9 @@ pub const SAMPLE_WITHHELD: u16 = 2;
 pub const LOSS_ANY_CPU: u32 = u32::MAX;
 /// Maximum argv bytes recorded per exec; the rest is dropped and flagged.
 pub const ARGV_MAX: u32 = 16384 + 63 * 32768;
+/// Size of [`super::Exit`] in version 1. What a record has got later is at its end, and zero in older traces.
+pub const EXIT_AT_FIRST: usize = 216;
+/// Size of [`super::Memory`] in version 1.
+pub const MEMORY_AT_FIRST: usize = 64;
 /// Maximum size of a record.
 pub const RECORD_MAX: usize = 65528;

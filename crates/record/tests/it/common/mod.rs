@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use proctrace_record::replaying::Replaying;
 use proctrace_record::{Command, Finished, Options, RecordError, Signals, Sink, Source, record};
 use proctrace_trace::Reader;
-use proctrace_wire::{Frame, Frames, Kind, Stream};
+use proctrace_wire::{Frame, Frames, Kind, Stream, WIRE_VERSION};
 
 pub(crate) type BeforePush<'a> = dyn FnMut(Frame<'_>) -> io::Result<()> + 'a;
 
@@ -71,9 +71,11 @@ impl Sink for Kept<'_> {
     }
 }
 
-/// The committed traces.
-pub(crate) const TRACES: [&str; 7] =
-    ["tour-1", "tour-2", "tour-3", "tour-5", "tour-6", "alice-o2-before", "alice-o2-after"];
+/// The committed traces, each with the version of its records.
+pub(crate) fn traces() -> impl Iterator<Item = (u32, String)> {
+    let tours = (1..=WIRE_VERSION).map(|version| (version, format!("tour-{version}")));
+    tours.chain(["alice-o2-before", "alice-o2-after"].map(|name| (0, name.to_owned())))
+}
 
 pub(crate) fn replaying(name: &str) -> Replaying {
     let traces =
