@@ -239,6 +239,8 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 	 * is only an upper bound of the program's own peak. */
 	if (mm) {
 		state->maxrss_pages = mm_peak_rss_pages(mm);
+		if (group_dead)
+			state->file_rss_pages = mm_count(mm, MM_FILEPAGES);
 	} else {
 		leader_state = state_of(leader);
 		state->maxrss_pages = BPF_CORE_READ(task, signal, maxrss);
@@ -331,6 +333,8 @@ static __always_inline void fill_exit(struct pt_exit *r, struct task_struct *tas
 		hide_comm(r->comm);
 	else
 		copy_comm(r->comm, task);
+	r->file_rss_pages = state->file_rss_pages;
+	r->pad = 0;
 }
 
 static __always_inline void note_last_switch(struct task_struct *task)

@@ -76,6 +76,7 @@ struct task_state {
 	__u64 exit_ns;
 	__u64 run_at_exit_ns;
 	__u64 maxrss_pages;
+	__u64 file_rss_pages;
 	__u32 status;
 	__u32 exit_bits;
 	__s32 parent_tgid;

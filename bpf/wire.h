@@ -31,8 +31,9 @@
  * 4: PT_PLACE and PT_MOUNTS, so that a path belongs to a file system; PT_LOOKUP_TIME; successful
  *    opens (PT_OPENED_NAMED, PT_OPENED_AGAIN); PT_EXEC_SECURE.
  * 5: PT_WAIT and PT_SIGNAL: who waited for whom, and who ended it; PT_EXIT_OOM.
- * 6: pt_memory.vmem_bytes at the end of the record: older ones are shorter. */
-#define WIRE_VERSION 6
+ * 6: pt_memory.vmem_bytes at the end of the record: older ones are shorter.
+ * 7: pt_exit.file_rss_pages at the end of the record, likewise: which part of memory may be shared. */
+#define WIRE_VERSION 7
 
 enum pt_kind {
 	PT_ATTACH = 1,		/* a task traced from now on that has no PT_FORK */
@@ -389,6 +390,8 @@ struct pt_exit {
 	__u64 waited_utime_ns;	/* cutime, cstime: of children reaped by wait() */
 	__u64 waited_stime_ns;
 	char comm[PT_COMM_BYTES];
+	__u32 file_rss_pages;	/* of files, when the process began to end; 0: not known; since version 7 */
+	__u32 pad;
 };
 
 #define PT_WORKDIR_CUT 1	/* has too many components: the first are missing */
@@ -507,7 +510,7 @@ _Static_assert(sizeof(struct pt_env) == 32, "pt_env");
 _Static_assert(sizeof(struct pt_miss) == 32, "pt_miss");
 _Static_assert(sizeof(struct pt_named) == 40, "pt_named");
 _Static_assert(sizeof(struct pt_again) == 24, "pt_again");
-_Static_assert(sizeof(struct pt_exit) == 216, "pt_exit");
+_Static_assert(sizeof(struct pt_exit) == 224, "pt_exit");
 _Static_assert(sizeof(struct pt_workdir) == 32, "pt_workdir");
 _Static_assert(sizeof(struct pt_rename) == 48, "pt_rename");
 _Static_assert(sizeof(struct pt_sample) == 136, "pt_sample");

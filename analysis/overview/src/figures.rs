@@ -113,6 +113,11 @@ impl<'a> OfProcesses<'a> {
             (Figure::SystemNs, _) => Some(process.cpu.system_ns),
             (Figure::ChildrenWaitedCpuNs, _) => process.waited_ns(),
             (Figure::PeakRssBytes, _) => self.recording.known_peak_rss_bytes(process),
+            (Figure::FileRssBytes, _) => {
+                let pages = self.recording.counted_by(process, |end| end.file_rss_pages);
+                let page_bytes = u64::from(self.recording.header.page_bytes);
+                pages.filter(|pages| *pages > 0).map(|pages| pages.saturating_mul(page_bytes))
+            }
             (Figure::FailedLookups, _) => self.failed_lookups()[at],
             (_, Source::Process) => None,
         }
@@ -178,7 +183,9 @@ mod tests {
     #[test]
     fn every_figure_is_known_of_a_process_that_ended() {
         let mut scene = Scene::new(1, 100 * MS);
-        scene.fork(0, 1, 2).exit(10 * MS, 2, (3 * MS, 0)).exit(20 * MS, 1, (MS, 0));
+        let with_memory = |exit: &mut proctrace_wire::layout::Exit| exit.file_rss_pages = 300;
+        scene.fork(0, 1, 2).exit_with(10 * MS, 2, (3 * MS, 0), with_memory);
+        scene.exit_with(20 * MS, 1, (MS, 0), with_memory);
         let recording = scene.load(None);
         let (both, child) = (of_all(&recording, &[0, 1]), of_process(&recording, 1));
         for figure in Figure::ALL {
@@ -187,5 +194,7 @@ mod tests {
             assert_eq!(both[figure].is_some(), known && figure.adds_up(), "{}", figure.name());
         }
         assert_eq!((child[Figure::CpuNs], both[Figure::CpuNs]), (Some(3 * MS), Some(4 * MS)));
+        // Two processes may share their pages.
+        assert_eq!(both[Figure::FileRssBytes], Some(300 * 4096));
     }
 }

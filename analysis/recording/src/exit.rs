@@ -47,8 +47,10 @@ macro_rules! kept_of_exit {
             pub used: Usage,
         }
 
-        /// A compact form that suffices for most tasks: there may be millions of them.
+        /// A compact form that suffices for most tasks: there may be millions of them. Packed, so that the bytes that
+        /// say which form a task has fit beside it in 48.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(Rust, packed(2))]
         pub struct TinyExit {
             tail_ns: u32,
             $($own: $own_tiny,)+
@@ -115,6 +117,8 @@ kept_of_exit! {
         execs_failed: u32 as u8,
         /// Migrations to another CPU; 0 in traces before wire version 3.
         migrations: u32 as u8,
+        /// Resident pages of files, if it was the last task of its process; 0 if not known.
+        file_rss_pages: u32 as u16,
     }
     {
         run_ns as u32,

@@ -18,12 +18,7 @@ pub const fn counter(figure: Figure) -> Option<fn(&Usage) -> u64> {
         Figure::WriteBytes => |used| used.write_bytes,
         Figure::ReadCallBytes => |used| used.rchar,
         Figure::WriteCallBytes => |used| used.wchar,
-        Figure::UserNs
-        | Figure::SystemNs
-        | Figure::ChildrenWaitedCpuNs
-        | Figure::Migrations
-        | Figure::PeakRssBytes
-        | Figure::Opens
-        | Figure::FailedLookups => return None,
+        // A test of the others, in `figures` of the overview, finds what has no source at all.
+        _ => return None,
     })
 }

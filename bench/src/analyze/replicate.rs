@@ -214,9 +214,9 @@ impl Template {
                     let mut exit = self.root_exit;
                     exit.waited_utime_ns *= copies;
                     exit.waited_stime_ns *= copies;
-                    // That of an older version is shorter.
-                    let there = buffer.len().min(size_of_val(&exit));
-                    buffer[..there].copy_from_slice(&exit.as_bytes()[..there]);
+                    // That of an older version was shorter.
+                    buffer.clear();
+                    buffer.extend_from_slice(exit.as_bytes());
                 }
                 self.plans[&kind].rewrite(&mut buffer, &Repetition { template: self, copy });
                 *kinds.entry(kind.name().to_owned()).or_default() += 1;

@@ -92,6 +92,9 @@ figures! {
         thread "Bytes written by system calls.";
     PeakRssBytes "peak_rss_bytes" Bytes "peak RSS of its last program" [PeakRss]
         "Peak resident memory of the program it ran last; for a process that did not end, the value of its last sample.";
+    FileRssBytes "file_rss_bytes" Bytes "file-backed RSS at its end" [PeakRss]
+        "Resident pages of files when it began to end: programs, libraries and mapped files, which processes may share; null \
+         if it did not end, with kernels before 6.16 (eBPF), and in traces before wire version 7.";
     Opens "opens" Count "successful opens" [LookupsOpen] "Successful opens."
         thread "Successful opens; null if its end was not recorded.";
     FailedLookups "failed_lookups" Count "failed look-ups" [LookupsOpen LookupsStat LookupsAccess LookupsReadlink LookupsChdir]
@@ -107,7 +110,7 @@ impl Figure {
 
     /// True if that of several processes is the largest of theirs; otherwise it is their sum.
     pub const fn is_largest(self) -> bool {
-        matches!(self, Self::PeakRssBytes)
+        matches!(self, Self::PeakRssBytes | Self::FileRssBytes)
     }
 
     /// True if that of several processes is the sum of theirs, or the largest. The CPU time of children that were waited for

@@ -377,6 +377,17 @@ pub const FAMILIES: &[MetricFamily] = &[
             [Forks, Execs, Argv, PeakRss]
         ),
     ),
+    of_processes(
+        Figure::FileRssBytes,
+        family!(
+            "command_file_rss_bytes",
+            ["command"],
+            Memory,
+            "bytes",
+            "Largest resident memory of files at the end of a process, by its last program.",
+            [Forks, Execs, Argv, PeakRss]
+        ),
+    ),
     family!(
         "detached_processes",
         ["command"],

@@ -149,6 +149,7 @@ pub(crate) fn is_on_cpu(tid: Tid) -> Option<bool> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LastMemory {
     pub(crate) peak_rss_pages: u64,
+    pub(crate) file_rss_pages: u32,
 }
 
 impl LastMemory {
@@ -156,13 +157,17 @@ impl LastMemory {
         let page_bytes = rustix::param::page_size() as u64;
         let pages =
             |key: &[u8]| number_after(status, key).unwrap_or(0).saturating_mul(1024) / page_bytes;
-        Self { peak_rss_pages: pages(b"\nVmHWM:") }
+        Self {
+            peak_rss_pages: pages(b"\nVmHWM:"),
+            file_rss_pages: pages(b"\nRssFile:").try_into().unwrap_or(u32::MAX),
+        }
     }
 
     /// Writes it into the record of the end.
     pub(crate) fn tell(self, exit: &mut Exit) {
         exit.maxrss_pages = self.peak_rss_pages;
         exit.maxrss_ever_pages = self.peak_rss_pages;
+        exit.file_rss_pages = self.file_rss_pages;
     }
 }
 

@@ -27,7 +27,7 @@ pub const KEYS_OF: &[(Quantity, &[&str])] = &[
     (Quantity::Faults, &["minflt", "majflt"]),
     (Quantity::Io, &["rchar", "wchar", "read_bytes", "write_bytes"]),
     (Quantity::RunDelay, &["run_delay_ns"]),
-    (Quantity::PeakRss, &["maxrss_bytes"]),
+    (Quantity::PeakRss, &["maxrss_bytes", "file_rss_bytes"]),
 ];
 
 /// Writes fields of a struct under their own names.
@@ -304,6 +304,10 @@ fn exit_entries<M: SerializeMap>(exit: &Exit, map: &mut M) -> Result<(), M::Erro
     if record.bits & EXIT_RSS_BOUND != 0 {
         map.serialize_entry("maxrss_is_bound", &true)?;
     }
+    if record.is_process() {
+        let bytes = u64::from(record.file_rss_pages) * u64::from(exit.page_bytes);
+        map.serialize_entry("file_rss_bytes", &(bytes > 0).then_some(bytes))?;
+    }
     entries!(
         map,
         record,
@@ -358,6 +362,7 @@ fn comm(bytes: &[u8; 16]) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
+    use proctrace_wire::layout::EXIT_PROCESS;
     use serde_json::Value;
     use zerocopy::{FromBytes, IntoBytes};
 
@@ -389,7 +394,7 @@ mod tests {
         let mut record = [0; size_of::<Record>()];
         Record::LAYOUT.fields.iter().for_each(|field| record[field.offset] = 1);
         let record = Record::read_from_bytes(&record).unwrap();
-        Record { status: 0, bits: 0, ..record }
+        Record { status: 0, bits: EXIT_PROCESS, ..record }
     }
 
     #[test]

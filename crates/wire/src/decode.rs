@@ -259,7 +259,8 @@ fn too_short(frame: Frame<'_>) -> DecodeError {
     DecodeError::Contents { kind: frame.head.kind, size: frame.head.size }
 }
 
-/// A record that had `at_first` bytes once; what it has got since is zero in older ones.
+/// A record that had `at_first` bytes once; what it has got since is zero in older ones. Its head has today's size, so that
+/// its bytes are a record.
 fn grown<T>(frame: Frame<'_>, at_first: usize) -> Result<T, DecodeError>
 where
     T: FromBytes + IntoBytes + KnownLayout + Immutable,
@@ -269,7 +270,10 @@ where
     if there < at_first {
         return Err(too_short(frame));
     }
-    record.as_mut_bytes()[..there].copy_from_slice(&frame.bytes[..there]);
+    let bytes = record.as_mut_bytes();
+    bytes[..there].copy_from_slice(&frame.bytes[..there]);
+    let head = Head { size: size_of::<T>() as u16, ..frame.head };
+    bytes[..size_of::<Head>()].copy_from_slice(head.as_bytes());
     Ok(record)
 }
 
@@ -391,6 +395,26 @@ mod tests {
         let found = decode(&older(64)).unwrap();
         assert_eq!((found.swap_bytes, found.vmem_bytes), (5, 0));
         assert!(decode(&older(56)).is_err());
+    }
+
+    #[test]
+    fn an_end_may_end_before_what_it_has_got_since() {
+        let mut exit = Exit::new_zeroed();
+        (exit.head.kind, exit.file_rss_pages) = (Kind::Exit as u16, 7);
+        for (size, expected) in [(224, Some(7)), (216, Some(0)), (208, None)] {
+            exit.head.size = size;
+            let bytes = &exit.as_bytes()[..usize::from(size)];
+            let frame = Frames::new(bytes).next().unwrap().unwrap();
+            let found = Record::decode(frame).ok().map(|record| match record {
+                Record::Exit(exit) => {
+                    let again = Frames::new(exit.as_bytes()).next().unwrap().unwrap();
+                    assert_eq!(Record::decode(again), Ok(record));
+                    exit.file_rss_pages
+                }
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(found, expected, "of {size} bytes");
+        }
     }
 
     #[test]

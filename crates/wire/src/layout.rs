@@ -19,7 +19,8 @@ compile_error!("the record layout is little-endian and read in place");
 /// * 4: mount tables, durations of failed look-ups, successful opens.
 /// * 5: times off the CPU with who ended them, and signals with their senders.
 /// * 6: the address space in readings of memory.
-pub const WIRE_VERSION: u32 = 6;
+/// * 7: the resident pages of files at the end of a process.
+pub const WIRE_VERSION: u32 = 7;
 
 /// One field of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -355,6 +356,10 @@ records! {
         waited_stime_ns: u64,
         /// Name.
         comm: [u8; 16],
+        /// Resident pages of files when the process began to end; 0 if not known, and in traces before version 7.
+        file_rss_pages: u32,
+        /// Zero.
+        pad: u32,
     }
 
     /// A time that a task spent off the CPU: asleep until `woken_ns`, then waiting for a CPU until the

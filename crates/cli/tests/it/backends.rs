@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::records::exits;
+use crate::common::records::{assert_memory_of_files, exits};
 use crate::common::stage::{Broker, Stage, USER};
 use crate::common::{Events, Recorded, Recorder, header, proctrace, report, text, u64_of};
 use nix::sys::signal::{Signal, kill};
@@ -497,6 +497,11 @@ fn what_is_not_known_is_declared_absent() {
     {
         assert_eq!(knows(absent), "absent", "{absent}");
     }
+}
+
+#[test]
+fn memory_of_files_is_told_from_other_memory() {
+    assert_memory_of_files(&fixture_by_ptrace(&[], "mapped", &["40"]));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Resource usage of each process, compared with wait4(2) and the programs' declarations.
 
-use crate::common::records::{assert_agrees, exits, unseen_ns};
+use crate::common::records::{assert_agrees, assert_memory_of_files, exits, unseen_ns};
 use crate::common::{Events, Recorded, Recorder, fixture, report, text, u64_of};
 use proctrace_wire::layout::Exit;
 use serde_json::Value;
@@ -117,6 +117,11 @@ fn memory_that_is_shared_is_told_from_memory_of_ones_own() {
     assert!(resident >= processes.saturating_sub(1) * (200 << 20), "{resident} {processes}");
     assert_eq!(memory["processes"].as_array().unwrap().len(), 4);
     assert_eq!(text(&memory["processes"][0]["program"]), "share");
+}
+
+#[test]
+fn memory_of_files_is_told_from_other_memory() {
+    assert_memory_of_files(&Recorder::new().fixture("mapped", &["40"]));
 }
 
 #[test]

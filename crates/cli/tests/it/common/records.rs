@@ -5,6 +5,9 @@ use std::path::Path;
 use proctrace_trace::Reader;
 use proctrace_wire::layout::{EXIT_RELEASED, Exit};
 use proctrace_wire::{Frames, Record};
+use serde_json::Value;
+
+use super::{Recorded, proctrace, u64_of};
 
 /// Calls a function with each record of a trace.
 pub(crate) fn each(trace: &Path, mut take: impl FnMut(Record<'_>)) {
@@ -46,4 +49,22 @@ pub(crate) fn assert_agrees(trace: &Path, waited_for: impl Fn(&Exit) -> bool, ke
     assert!(kernels_ns + unseen_ns + rounding_ns >= run_ns, "{all}");
     // Or the comparison would show nothing.
     assert!(exits.len() == 1 || unseen_ns <= run_ns / 2, "{all}");
+}
+
+/// Compares the memory of files at the end of the fixture `mapped` with what it printed, which is the kernel's figure. In
+/// a temporary directory on tmpfs it is that of the program alone: pages there are shared memory to the kernel.
+pub(crate) fn assert_memory_of_files(recorded: &Recorded) {
+    let printed = String::from_utf8(recorded.output.stdout.clone()).unwrap();
+    let printed: u64 = printed.trim().parse().unwrap();
+    let events = recorded.sound(0);
+    let end = events.kind("exit").next().unwrap();
+    let found = u64_of(&end["file_rss_bytes"]);
+    assert!(found >= printed && found - printed < 1 << 20, "{printed} {end}");
+    assert!(u64_of(&end["maxrss_bytes"]) >= found + (39 << 20), "{end}");
+    let metrics =
+        proctrace().args(["metrics", "--format", "json"]).arg(recorded.trace()).output().unwrap();
+    let metrics: Value = serde_json::from_slice(&metrics.stdout).unwrap();
+    let of_program = |metric: &&Value| metric["name"] == "command_file_rss_bytes";
+    let kept = metrics["metrics"].as_array().unwrap().iter().find(of_program).unwrap();
+    assert_eq!(kept["value"].as_f64(), Some(found as f64), "{kept}");
 }
