@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
+use xtask::contents;
 use xtask::run::{cargo, exists, output, root, run as execute, target_dir};
 use xtask::setup;
 
@@ -64,6 +65,7 @@ pub(crate) fn run() -> Result<()> {
         std::fs::copy(root().join(text), dist.join(name))
             .with_context(|| format!("cannot copy {text}"))?;
     }
+    contents::write(&PROGRAMS, &contents::host()?, contents::time()?, &dist)?;
     println!("written to {}", dist.display());
     let release = target.join("dist/release");
     archive(&dist, &release)?;
@@ -73,11 +75,12 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Makes a Debian package and a wheel, where the tools for them are.
+/// Makes a Debian package, an RPM and a wheel, where the tools for them are.
 fn packages(package: &Path, version: &str, release: &Path) -> Result<()> {
-    let time = output(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root()))?;
-    let time = String::from_utf8_lossy(&time).trim().to_owned();
-    for (tool, script) in [("dpkg-deb", "deb/build"), ("python3", "wheel/build.py")] {
+    let time = contents::time()?.to_string();
+    let scripts =
+        [("dpkg-deb", "deb/build"), ("rpmbuild", "rpm/build"), ("python3", "wheel/build.py")];
+    for (tool, script) in scripts {
         if exists(tool) {
             execute(
                 Command::new(root().join("packaging").join(script))
@@ -109,6 +112,7 @@ fn archive(package: &Path, release: &Path) -> Result<()> {
             .arg("--directory")
             .arg(package)
             .args(["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "LICENSE-GPL-2.0"])
+            .args([contents::licences::FILE, contents::sbom::FILE])
             .args(["bin", "completions", "lib", "man"]),
     )?;
     let archive = std::fs::read(release.join(&name)).context("cannot read the archive")?;
