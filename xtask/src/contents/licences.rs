@@ -52,7 +52,8 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// One text with all terms.
 pub(super) fn of(parts: &BTreeMap<String, Part>) -> Result<String> {
-    let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    // By their words: most copies of a text differ in nothing but where their lines end.
+    let mut texts: BTreeMap<String, (String, BTreeSet<String>)> = BTreeMap::new();
     let mut list = String::new();
     for part in parts.values() {
         // Of our own packages, all that is in the programs is under the terms beside this file.
@@ -66,14 +67,18 @@ pub(super) fn of(parts: &BTreeMap<String, Part>) -> Result<String> {
             let text =
                 fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
             let text = String::from_utf8_lossy(&text).replace("\r\n", "\n").replace('\x0c', "");
-            texts.entry(text.trim_matches('\n').to_owned()).or_default().insert(name.clone());
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let (_, names) = texts
+                .entry(words)
+                .or_insert_with(|| (text.trim_matches('\n').to_owned(), BTreeSet::new()));
+            names.insert(name.clone());
         }
     }
     let mut all = format!(
         "proctrace {} contains these parts of others, and its programs for the kernel:\n\n{list}",
         sbom::version(parts)?
     );
-    let mut texts: Vec<_> = texts.into_iter().collect();
+    let mut texts: Vec<_> = texts.into_values().collect();
     texts.sort_by(|(one, of_one), (other, of_other)| (of_one, one).cmp(&(of_other, other)));
     for (text, names) in texts {
         let names = names.into_iter().collect::<Vec<_>>().join(", ");
