@@ -15,7 +15,7 @@ use xtask::setup;
 const UNITS: &str = "lib/systemd/system";
 
 /// The programs that are shipped, each a package of its name.
-const PROGRAMS: [&str; 3] = ["proctrace", "proctrace-recorder", "proctrace-broker"];
+pub(crate) const PROGRAMS: [&str; 3] = ["proctrace", "proctrace-recorder", "proctrace-broker"];
 
 /// Texts that come with the binaries.
 const TEXTS: [&str; 5] =

@@ -12,3 +12,4 @@ pub mod prebuilt;
 pub mod python;
 pub mod run;
 pub mod setup;
+pub mod statement;
