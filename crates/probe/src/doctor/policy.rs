@@ -38,7 +38,7 @@ fn lockdown(mode: Option<&str>, modules: Option<&str>) -> Check {
     } else {
         Check::good(
             NAME,
-            "not known: /sys/kernel/security cannot be read here;\nloading, below, tells",
+            "not known: /sys/kernel/security cannot be read here;\nthe attempts below tell",
         )
     }
 }
@@ -54,7 +54,7 @@ fn signatures(modules: &str) -> Option<Check> {
             format!(
                 "may be those of {there}: ours are loaded\n\
                  without a signature, so one that asks for it refuses\n\
-                 them; whether it does, loading and the hooks below tell"
+                 them; the attempts below tell if one does"
             ),
         )
     })
