@@ -21,6 +21,11 @@ pub(crate) const PROGRAMS: [&str; 3] = ["proctrace", "proctrace-recorder", "proc
 const TEXTS: [&str; 5] =
     ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "bpf/LICENSE-GPL-2.0"];
 
+/// The target that the programs are built for.
+pub(crate) fn triple() -> Result<String> {
+    contents::host()
+}
+
 /// Builds all files into target/dist/package, and the files of a release into target/dist/release.
 pub(crate) fn run() -> Result<()> {
     setup::run(setup::BUILD)?;
@@ -65,7 +70,7 @@ pub(crate) fn run() -> Result<()> {
         std::fs::copy(root().join(text), dist.join(name))
             .with_context(|| format!("cannot copy {text}"))?;
     }
-    contents::write(&PROGRAMS, &contents::host()?, contents::time()?, &dist)?;
+    contents::write(&PROGRAMS, &triple()?, contents::time()?, &dist)?;
     println!("written to {}", dist.display());
     let release = target.join("dist/release");
     archive(&dist, &release)?;
