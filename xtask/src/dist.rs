@@ -33,6 +33,11 @@ pub(crate) fn run() -> Result<()> {
     execute(cargo().args(["build", "--profile", "dist"]).args(built))?;
     let target = target_dir()?;
     let dist = target.join("dist/package");
+    let release = target.join("dist/release");
+    // What an earlier version left there would be taken for a part of this one.
+    for folder in [&dist, &release].into_iter().filter(|folder| folder.exists()) {
+        std::fs::remove_dir_all(folder).context("cannot remove an earlier distribution")?;
+    }
     for directory in ["bin", "man/man1", "completions", UNITS] {
         std::fs::create_dir_all(dist.join(directory)).context("cannot create a directory")?;
     }
@@ -72,7 +77,6 @@ pub(crate) fn run() -> Result<()> {
     }
     contents::write(&PROGRAMS, &triple()?, contents::time()?, &dist)?;
     println!("written to {}", dist.display());
-    let release = target.join("dist/release");
     archive(&dist, &release)?;
     let version = versions.pop_first().context("no program has a version")?;
     packages(&dist, &version, &release)?;

@@ -177,3 +177,36 @@ fn git(arguments: &[&str]) -> Result<String> {
     let said = output(Command::new("git").args(arguments).current_dir(root()))?;
     Ok(String::from_utf8(said).context("git does not print UTF-8")?.trim_end().to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::of_this_version;
+
+    #[test]
+    fn files_of_other_versions_and_other_checksums_are_refused() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let put = |name: &str, text: &str| fs::write(folder.path().join(name), text);
+        let refused = || match of_this_version(folder.path(), "1.2.3") {
+            Ok(()) => String::new(),
+            Err(error) => error.to_string(),
+        };
+        put("proctrace_1.2.3_amd64.deb", "")?;
+        put("proctrace-1.2.3-1.x86_64.rpm", "")?;
+        put("proctrace-ci", "")?;
+        put("proctrace-x86_64-linux.tar.gz", "")?;
+        let empty = xtask::digest::sha256(b"");
+        put(
+            "proctrace-x86_64-linux.tar.gz.sha256",
+            &format!("{empty}  proctrace-x86_64-linux.tar.gz\n"),
+        )?;
+        assert_eq!(refused(), "");
+        put("proctrace-x86_64-linux.tar.gz", "another")?;
+        assert!(refused().contains("is not of proctrace-x86_64-linux.tar.gz"), "{}", refused());
+        put("proctrace-x86_64-linux.tar.gz", "")?;
+        put("proctrace_1.2.30_amd64.deb", "")?;
+        assert!(refused().starts_with("proctrace_1.2.30_amd64.deb"), "{}", refused());
+        Ok(())
+    }
+}
