@@ -5,17 +5,15 @@
   description = "What did this job really run, and what did it cost?";
 
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixpkgs-unstable";
-  inputs.source = {
-    url = "path:../..";
-    flake = false;
-  };
 
   outputs =
-    { nixpkgs, source, ... }:
+    { nixpkgs, ... }:
     let
+      # The repository, of which this flake is a folder.
+      source = ../..;
       of = system: nixpkgs.legacyPackages.${system};
       each = nixpkgs.lib.genAttrs [ "x86_64-linux" "aarch64-linux" ];
-      cargo = builtins.fromTOML (builtins.readFile "${source}/Cargo.toml");
+      cargo = builtins.fromTOML (builtins.readFile (source + "/Cargo.toml"));
     in
     {
       packages = each (system: {
@@ -23,7 +21,7 @@
           pname = "proctrace";
           version = cargo.workspace.package.version;
           src = source;
-          cargoLock.lockFile = "${source}/Cargo.lock";
+          cargoLock.lockFile = source + "/Cargo.lock";
           nativeBuildInputs = [ (of system).installShellFiles ];
           buildType = "dist";
           cargoBuildFlags = [ "--package=proctrace" "--package=proctrace-recorder" "--package=proctrace-broker" ];
