@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -105,6 +106,11 @@ fn a_debian_package_has_all_that_it_should() {
 
 #[test]
 fn an_rpm_has_all_that_it_should() {
+    if !xtask::run::exists("rpmbuild") {
+        // `cargo xtask test` installs it; without root nothing is. Past the capture of tests:
+        let _ = writeln!(std::io::stderr(), "packaging/rpm was not tested: there is no rpmbuild");
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     package(&folder.path().join("package"));
     let rpm = built("rpm/build", folder.path());
