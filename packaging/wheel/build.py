@@ -18,7 +18,9 @@ import zipfile
 
 NAME = "proctrace"
 PROGRAMS = ("proctrace", "proctrace-recorder")
-LICENSES = ("LICENSE-APACHE", "LICENSE-MIT", "LICENSE-GPL-2.0")
+LICENSES = ("LICENSE-APACHE", "LICENSE-MIT", "LICENSE-GPL-2.0", "THIRD-PARTY-LICENSES.txt")
+# What the programs are made of (PEP 770).
+BILL = "proctrace.cdx.json"
 # The first time that a zip file can hold.
 TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -67,6 +69,7 @@ def main(folder, version, out):
         files[f"{data}/data/share/man/man1/{page.name}"] = page.read_bytes()
     for name in LICENSES:
         files[f"{info}/licenses/{name}"] = (folder / name).read_bytes()
+    files[f"{info}/sboms/{BILL}"] = (folder / BILL).read_bytes()
     files[f"{info}/METADATA"] = metadata(version, (folder / "README.md").read_text()).encode()
     python, abi, platforms = tags.split("-")
     wheel = "Wheel-Version: 1.0\nGenerator: proctrace\nRoot-Is-Purelib: false\n"

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
+use xtask::contents;
 use xtask::run::{cargo, exists, output, root, run as execute, target_dir};
 use xtask::setup;
 
@@ -14,11 +15,16 @@ use xtask::setup;
 const UNITS: &str = "lib/systemd/system";
 
 /// The programs that are shipped, each a package of its name.
-const PROGRAMS: [&str; 3] = ["proctrace", "proctrace-recorder", "proctrace-broker"];
+pub(crate) const PROGRAMS: [&str; 3] = ["proctrace", "proctrace-recorder", "proctrace-broker"];
 
 /// Texts that come with the binaries.
 const TEXTS: [&str; 5] =
     ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "bpf/LICENSE-GPL-2.0"];
+
+/// The target that the programs are built for.
+pub(crate) fn triple() -> Result<String> {
+    contents::host()
+}
 
 /// Builds all files into target/dist/package, and the files of a release into target/dist/release.
 pub(crate) fn run() -> Result<()> {
@@ -27,6 +33,11 @@ pub(crate) fn run() -> Result<()> {
     execute(cargo().args(["build", "--profile", "dist"]).args(built))?;
     let target = target_dir()?;
     let dist = target.join("dist/package");
+    let release = target.join("dist/release");
+    // What an earlier version left there would be taken for a part of this one.
+    for folder in [&dist, &release].into_iter().filter(|folder| folder.exists()) {
+        std::fs::remove_dir_all(folder).context("cannot remove an earlier distribution")?;
+    }
     for directory in ["bin", "man/man1", "completions", UNITS] {
         std::fs::create_dir_all(dist.join(directory)).context("cannot create a directory")?;
     }
@@ -64,8 +75,8 @@ pub(crate) fn run() -> Result<()> {
         std::fs::copy(root().join(text), dist.join(name))
             .with_context(|| format!("cannot copy {text}"))?;
     }
+    contents::write(&PROGRAMS, &triple()?, contents::time()?, &dist)?;
     println!("written to {}", dist.display());
-    let release = target.join("dist/release");
     archive(&dist, &release)?;
     let version = versions.pop_first().context("no program has a version")?;
     packages(&dist, &version, &release)?;
@@ -73,11 +84,12 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Makes a Debian package and a wheel, where the tools for them are.
+/// Makes a Debian package, an RPM and a wheel, where the tools for them are.
 fn packages(package: &Path, version: &str, release: &Path) -> Result<()> {
-    let time = output(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root()))?;
-    let time = String::from_utf8_lossy(&time).trim().to_owned();
-    for (tool, script) in [("dpkg-deb", "deb/build"), ("python3", "wheel/build.py")] {
+    let time = contents::time()?.to_string();
+    let scripts =
+        [("dpkg-deb", "deb/build"), ("rpmbuild", "rpm/build"), ("python3", "wheel/build.py")];
+    for (tool, script) in scripts {
         if exists(tool) {
             execute(
                 Command::new(root().join("packaging").join(script))
@@ -109,6 +121,7 @@ fn archive(package: &Path, release: &Path) -> Result<()> {
             .arg("--directory")
             .arg(package)
             .args(["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "LICENSE-GPL-2.0"])
+            .args([contents::licences::FILE, contents::sbom::FILE])
             .args(["bin", "completions", "lib", "man"]),
     )?;
     let archive = std::fs::read(release.join(&name)).context("cannot read the archive")?;

@@ -3,6 +3,8 @@
 
 #![expect(clippy::print_stdout, reason = "it is for people to watch")]
 
+pub mod contents;
+pub mod digest;
 pub mod ending;
 #[path = "../../bpf/objects.rs"]
 mod objects;
@@ -10,3 +12,4 @@ pub mod prebuilt;
 pub mod python;
 pub mod run;
 pub mod setup;
+pub mod statement;

@@ -1,5 +1,5 @@
 //! Development tasks of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `soak`, `bpf`,
-//! `corpus`, `dist`, `fixtures`, `fuzz`, `payloads`, `setup`, `slurm`, `web`.
+//! `corpus`, `dist`, `fixtures`, `fuzz`, `payloads`, `release`, `setup`, `slurm`, `web`.
 
 #![expect(clippy::print_stdout, reason = "it is for people to watch")]
 
@@ -14,6 +14,7 @@ mod fuzz;
 mod one_build;
 mod payloads;
 mod prmon;
+mod release;
 mod repeat;
 mod slurm;
 mod soak;
@@ -68,6 +69,8 @@ enum Chore {
     Fuzz(fuzz::FuzzArgs),
     /// Prepare a payload of third-party software.
     Payloads(payloads::PayloadsArgs),
+    /// Check that a release could be made of this commit, and show what it would be.
+    Release(release::ReleaseArgs),
     /// Run jobs of a real Slurm, in namespaces, under the recorder of a node, and compare each row that they
     /// leave with what Slurm says; needs root.
     Slurm(slurm::SlurmArgs),
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Chore::Fixtures => fixtures::run(),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Payloads(args) => payloads::run(&args),
+        Chore::Release(args) => release::run(&args),
         Chore::Slurm(args) => slurm::run(&args),
         Chore::Soak(args) => soak::run(&args),
         Chore::Setup => setup::run(setup::EVERYTHING).and_then(|()| setup::run(setup::SPARK)),

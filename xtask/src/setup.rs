@@ -60,6 +60,8 @@ pub const EVERYTHING: &[Tool] = &[
     // what a job of a CI service finds on its machine
     Tool { there: || exists("sudo"), debian: "sudo", rhel: "sudo" },
     Tool { there: || exists("curl"), debian: "curl", rhel: "curl" },
+    // a package for other distributions than this one
+    Tool { there: || exists("rpmbuild"), debian: "rpm", rhel: "rpm-build" },
     // a test runner whose tests are marked
     Tool { there: || exists("ctest"), debian: "cmake", rhel: "cmake" },
 ];

@@ -3,9 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use xtask::contents::{licences, sbom};
+use xtask::statement::{self, Build};
 
 const VERSION: &str = "1.2.3";
 
@@ -36,6 +40,8 @@ fn package(folder: &Path) {
         let name = Path::new(text).file_name().unwrap();
         fs::copy(root.join(text), folder.join(name)).unwrap();
     }
+    fs::write(folder.join(licences::FILE), "Terms of a part:\n").unwrap();
+    fs::write(folder.join(sbom::FILE), "{}\n").unwrap();
 }
 
 /// What a command prints; it must succeed.
@@ -82,6 +88,8 @@ fn a_debian_package_has_all_that_it_should() {
         "usr/share/man/man1/proctrace.1.gz",
         "usr/share/bash-completion/completions/proctrace",
         "usr/share/doc/proctrace/copyright",
+        "usr/share/doc/proctrace/proctrace.cdx.json",
+        "usr/share/doc/proctrace/THIRD-PARTY-LICENSES.txt.gz",
         "usr/share/proctrace/proctrace-ci",
     ] {
         assert!(at(path).is_file(), "{path} is missing");
@@ -94,6 +102,86 @@ fn a_debian_package_has_all_that_it_should() {
     assert!(fields.contains(&format!("Version: {VERSION}\n")), "{fields}");
     let owners = said(Command::new("dpkg-deb").arg("--contents").arg(&deb));
     assert!(owners.lines().all(|line| line.contains(" root/root ")), "{owners}");
+}
+
+#[test]
+fn an_rpm_has_all_that_it_should() {
+    if !xtask::run::exists("rpmbuild") {
+        // `cargo xtask test` installs it; without root nothing is. Past the capture of tests:
+        let _ = writeln!(std::io::stderr(), "packaging/rpm was not tested: there is no rpmbuild");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    package(&folder.path().join("package"));
+    let rpm = built("rpm/build", folder.path());
+    let asked = |question: &str| {
+        said(Command::new("rpm").args(["--query", "--package", question]).arg(&rpm))
+    };
+    let files = asked("--list");
+    for path in [
+        "/usr/bin/proctrace-recorder",
+        "/usr/lib/systemd/system/proctrace-broker.socket",
+        "/usr/lib/sysusers.d/proctrace.conf",
+        "/usr/share/man/man1/proctrace.1.gz",
+        "/usr/share/bash-completion/completions/proctrace",
+        "/usr/share/doc/proctrace/proctrace.cdx.json",
+        "/usr/share/licenses/proctrace/THIRD-PARTY-LICENSES.txt",
+        "/usr/share/proctrace/proctrace-ci",
+    ] {
+        assert!(files.lines().any(|file| file == path), "{path} is missing: {files}");
+    }
+    let about = asked("--info");
+    assert!(about.contains(&format!("Version     : {VERSION}\n")), "{about}");
+    let scripts = asked("--scripts");
+    assert!(!scripts.contains("systemctl enable") && !scripts.contains("setcap"), "{scripts}");
+    let owners = said(Command::new("rpm").args(["--query", "--package", "--dump"]).arg(&rpm));
+    assert!(owners.lines().all(|line| line.contains(" root root ")), "{owners}");
+}
+
+#[test]
+fn what_a_release_states_are_the_digests_of_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let release = folder.path();
+    fs::write(release.join("proctrace_1.2.3_amd64.deb"), "a package").unwrap();
+    fs::write(release.join("proctrace-ci"), "a script").unwrap();
+    let build = Build {
+        repository: "https://git.example/proctrace",
+        commit: "0123456789012345678901234567890123456789",
+        builder: "urn:example:builder",
+        compiler: "rustc 1.0",
+        target: "x86_64-unknown-linux-gnu",
+        time: 1_700_000_000,
+        locks: &[("Cargo.lock", "00".repeat(32))],
+    };
+    let written = || {
+        statement::write(release, &build).unwrap();
+        [statement::PROVENANCE, statement::CHECKSUMS]
+            .map(|file| fs::read_to_string(release.join(file)).unwrap())
+    };
+    let texts = written();
+    assert_eq!(texts, written(), "what it wrote itself is among what it is about");
+    let stated: serde_json::Value = serde_json::from_str(&texts[0]).unwrap();
+    let subjects = stated["subject"].as_array().unwrap();
+    assert_eq!(subjects.len(), 2);
+    for subject in subjects {
+        let file = release.join(subject["name"].as_str().unwrap());
+        let sum = said(Command::new("sha256sum").arg(file));
+        assert_eq!(subject["digest"]["sha256"], sum.split(' ').next().unwrap());
+    }
+    let materials = &stated["predicate"]["buildDefinition"]["resolvedDependencies"];
+    assert_eq!(materials[0]["digest"]["gitCommit"], build.commit);
+    assert_eq!(materials[1]["name"], "Cargo.lock");
+    said(
+        Command::new("sha256sum")
+            .args(["--check", "--strict", statement::CHECKSUMS])
+            .current_dir(release),
+    );
+    fs::write(release.join("proctrace-ci"), "another script").unwrap();
+    let checked = Command::new("sha256sum")
+        .args(["--check", "--quiet", statement::CHECKSUMS])
+        .current_dir(release)
+        .output();
+    assert!(!checked.unwrap().status.success());
 }
 
 #[test]
@@ -113,7 +201,11 @@ fn a_wheel_can_be_installed_and_removed() {
     assert_eq!(said(Command::new(&program).arg("doctor")), "proctrace: doctor\n");
     let about = said(Command::new(venv.join("bin/pip")).args(["show", "--files", "proctrace"]));
     assert!(about.contains(&format!("Version: {VERSION}\n")), "{about}");
-    assert!(about.contains("licenses/LICENSE-MIT"), "{about}");
+    for path in
+        ["licenses/LICENSE-MIT", "licenses/THIRD-PARTY-LICENSES.txt", "sboms/proctrace.cdx.json"]
+    {
+        assert!(about.contains(path), "{path} is missing: {about}");
+    }
     said(pip().args(["uninstall", "--yes", "proctrace"]));
     assert!(!program.exists() && !venv.join("share/man/man1/proctrace.1").exists());
 }

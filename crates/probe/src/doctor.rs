@@ -1,5 +1,7 @@
 //! Determines by trying what this kernel and this user can do.
 
+mod policy;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -44,7 +46,8 @@ pub fn examine() -> Vec<Check> {
     checks.extend(seccomp());
     checks.extend(who_is_recorded());
     checks.extend(who_records());
-    checks.extend([lockdown(), tracepoints(), preemption()]);
+    checks.extend(policy::checks());
+    checks.extend([tracepoints(), preemption()]);
     checks.extend(hooks());
     checks
 }
@@ -153,8 +156,19 @@ fn who_records() -> Option<Check> {
     let file = std::env::current_exe().ok()?;
     let mut value = [0; 64];
     rustix::fs::getxattr(&file, ATTRIBUTE, &mut value[..]).ok().filter(|bytes| *bytes > 0)?;
+    let is_ignored = rustix::fs::statvfs(&file)
+        .is_ok_and(|mount| mount.f_flag.contains(rustix::fs::StatVfsMountFlags::NOSUID));
     let file_mode = fs::metadata(&file).ok()?.permissions().mode();
     let file = file.display();
+    if is_ignored {
+        return Some(Check::note(
+            NAME,
+            format!(
+                "{file} has capabilities, which the\nkernel ignores: it is on a mount with nosuid"
+            ),
+            "use a copy on a local disk, or a broker (docs/broker.md)",
+        ));
+    }
     Some(if file_mode & 0o001 == 0 {
         Check::good(NAME, format!("{file} has capabilities,\nand not all users may execute it"))
     } else {
@@ -169,19 +183,6 @@ fn who_records() -> Option<Check> {
             ADVICE,
         )
     })
-}
-
-fn lockdown() -> Check {
-    let text = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-    if text.contains("[confidentiality]") {
-        Check::bad(
-            "lockdown",
-            "confidentiality: BPF programs may not read kernel\nmemory",
-            "boot with lockdown=integrity, or none",
-        )
-    } else {
-        Check::good("lockdown", if text.contains("[integrity]") { "integrity" } else { "none" })
-    }
 }
 
 fn tracepoints() -> Check {
