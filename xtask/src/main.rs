@@ -1,9 +1,10 @@
-//! Development tasks of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `soak`, `bpf`,
-//! `corpus`, `dist`, `fixtures`, `fuzz`, `payloads`, `release`, `setup`, `slurm`, `web`.
+//! Development tasks of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `book`, `soak`,
+//! `bpf`, `corpus`, `dist`, `fixtures`, `fuzz`, `payloads`, `release`, `setup`, `slurm`, `web`.
 
 #![expect(clippy::print_stdout, reason = "it is for people to watch")]
 
 mod bench;
+mod book;
 mod bpf;
 mod ci;
 mod corpus;
@@ -54,6 +55,8 @@ enum Chore {
     Ci,
     /// Measure the overhead of recording, compared with bare runs and other tracers.
     Bench(bench::BenchArgs),
+    /// Make the book of docs/ and of the options of every command, into target/book.
+    Book(book::BookArgs),
     /// Inspect the compiled BPF programs.
     Bpf {
         #[command(subcommand)]
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Chore::Test { unprivileged: false, arguments } => test::run(&arguments),
         Chore::Ci => ci::run(),
         Chore::Bench(args) => bench::run(&args),
+        Chore::Book(args) => book::run(&args),
         Chore::Bpf { chore } => bpf::run(&chore),
         Chore::Corpus(args) => corpus::run(&args),
         Chore::Dist => dist::run(),

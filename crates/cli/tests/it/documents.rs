@@ -1,6 +1,6 @@
 //! README.md and the pages in docs/ are as they say: README is short, narrow and begins with a picture; links lead to
-//! files and headings that exist; commands that are shown have the subcommands and options that they name; README's
-//! walk-through runs, and prints lines with the labels that are shown.
+//! files and headings that exist; messages of docs/troubleshooting.md are in the sources; commands that are shown have the
+//! subcommands and options that they name; README's walk-through runs, and prints lines with the labels that are shown.
 //!
 //! Commands are looked for in blocks of sh and console, in indented blocks, and in phrases of code that begin with
 //! `proctrace`. A block with output only is to be marked as text. Left out: docs/decisions, and docs/measured.md, which
@@ -364,14 +364,54 @@ fn links_lead_to_files_and_headings() {
 }
 
 #[test]
-fn every_page_is_in_the_index() {
+fn every_page_is_in_the_index_and_in_the_book() {
     let index = Page::read(&repository().join("docs/README.md"));
     let named: BTreeSet<&str> = index.links.iter().map(|(_, link)| link.as_str()).collect();
+    let summary = Page::read(&repository().join("docs/SUMMARY.md"));
+    let in_book: BTreeSet<&str> = summary.links.iter().map(|(_, link)| link.as_str()).collect();
     for entry in std::fs::read_dir(repository().join("docs")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let is_page = name.ends_with(".md") && name != "README.md";
+        let is_page = name.ends_with(".md") && !["README.md", "SUMMARY.md"].contains(&&*name);
         assert!(!is_page || named.contains(name.as_str()), "docs/README.md lacks {name}");
+        assert!(!is_page || in_book.contains(name.as_str()), "docs/SUMMARY.md lacks {name}");
     }
+}
+
+/// The text of Rust sources below a directory, without tests and comments. A string that continues in the next line is joined,
+/// and any white space is one blank.
+fn sources(directory: &Path, texts: &mut Vec<String>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("tests") {
+            sources(&path, texts);
+        } else if path.extension().is_some_and(|it| it == "rs") && !path.ends_with("tests.rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let lines = text.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+            let text = lines.collect::<Vec<_>>().join("\n").replace("\\\n", "");
+            texts.push(text.split_whitespace().collect::<Vec<_>>().join(" "));
+        }
+    }
+}
+
+#[test]
+fn messages_that_are_explained_are_printed() {
+    let page = std::fs::read_to_string(repository().join("docs/troubleshooting.md")).unwrap();
+    let mut texts = Vec::new();
+    for directory in ["crates", "analysis"] {
+        sources(&repository().join(directory), &mut texts);
+    }
+    let headings = page.lines().filter_map(|line| line.strip_prefix("### "));
+    let mut checked = 0;
+    for heading in headings {
+        checked += 1;
+        let message = heading.strip_prefix('`').and_then(|it| it.strip_suffix('`'));
+        let message = message.unwrap_or_else(|| panic!("{heading} is no message"));
+        // In place of what differs.
+        let parts: Vec<&str> = message.split('…').map(str::trim).collect();
+        let is_there = texts.iter().any(|text| parts.iter().all(|part| text.contains(part)));
+        assert!(is_there, "no source has all parts of {message}");
+    }
+    assert!(checked > 30, "docs/troubleshooting.md has only {checked} messages");
 }
 
 /// Once: a list that grows at its end is read from its beginning.
