@@ -33,6 +33,9 @@ pub enum OutputError {
         /// Its owner.
         uid: u32,
     },
+    /// A FIFO has the name, and no reader.
+    #[error("a FIFO has this name, and nobody reads it")]
+    Unread,
     /// Something that is no file has the name.
     #[error("a {0} has this name")]
     NoFile(&'static str),

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, readlinkat};
 use rustix::io::Errno;
@@ -85,13 +86,28 @@ fn apart(outputs: &Outputs, path: &Path) -> Result<(Directory, OsString), Output
     Ok((outputs.directory(parent)?, name.to_owned()))
 }
 
-/// Opens what was looked at. It may have been replaced since.
+/// Time for which the reader of a FIFO is waited for, which may be about to start.
+const READER_MAX: Duration = Duration::from_secs(10);
+
+/// Opens what was looked at. It may have been replaced since. To open a FIFO without a reader blocks (fifo(7)), and a
+/// recorder has blocked the signals that would end it.
 fn open_as_found(directory: &Directory, name: &OsStr, found: &Found) -> Result<File, OutputError> {
-    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY;
-    let file = directory.open(name, flags)?;
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let begun = Instant::now();
+    let file = loop {
+        match directory.open(name, flags) {
+            Err(Errno::NXIO) if found.kind == Kind::Fifo && begun.elapsed() < READER_MAX => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(Errno::NXIO) if found.kind == Kind::Fifo => return Err(OutputError::Unread),
+            opened => break opened?,
+        }
+    };
     if Found::of(&file)? != *found {
         return Err(OutputError::Replaced);
     }
+    // Writing waits for the reader.
+    rustix::fs::fcntl_setfl(&file, rustix::fs::fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
 }
 

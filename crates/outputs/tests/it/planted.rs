@@ -227,6 +227,7 @@ fn devices_and_own_pipes_are_written_to_if_they_are_asked_for() {
     };
     write(&root(), &fifo).unwrap();
     assert_eq!(reader.join().unwrap(), b"secret");
+    assert!(matches!(write(&root(), &fifo), Err(OutputError::Unread)));
     chown(&fifo, Some(OTHER), Some(OTHER)).unwrap();
     assert!(matches!(write(&root(), &fifo), Err(OutputError::Foreign { what: "FIFO", .. })));
 }
