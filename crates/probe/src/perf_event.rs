@@ -8,8 +8,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use aya_obj::generated::{perf_event_attr, perf_type_id};
 
 // linux/perf_event.h: _IO('$', 0) and _IOW('$', 8, __u32)
-const PERF_EVENT_IOC_ENABLE: libc::c_ulong = 0x2400;
-const PERF_EVENT_IOC_SET_BPF: libc::c_ulong = 0x4004_2408;
+const PERF_EVENT_IOC_ENABLE: libc::Ioctl = 0x2400;
+const PERF_EVENT_IOC_SET_BPF: libc::Ioctl = 0x4004_2408;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
 /// Attaches `program` to the tracepoint with this id, on every CPU, until the descriptor is closed.

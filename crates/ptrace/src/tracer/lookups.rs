@@ -234,7 +234,8 @@ impl Tracer<'_> {
         let request =
             if FIRST_ARGUMENT_IS_LOST { task.first_argument } else { registers.argument(0) };
         let other = Tid::try_from(registers.argument(1)).ok();
-        let goes = match (u32::try_from(request), other) {
+        // Which type the constants have depends on the C library.
+        let goes = match (request.try_into(), other) {
             (Ok(libc::PTRACE_TRACEME), _) => self.lets_itself_go(tid, registers, request),
             (Ok(libc::PTRACE_ATTACH | libc::PTRACE_SEIZE), Some(other))
                 if self.tasks.contains_key(&other) =>
