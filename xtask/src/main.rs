@@ -65,7 +65,7 @@ enum Chore {
     /// Record jobs of real tools, and print what `advise` says of each (docs/advice-corpus.md).
     Corpus(corpus::CorpusArgs),
     /// Build the binaries, man pages, shell completions and units for distribution.
-    Dist,
+    Dist(dist::DistArgs),
     /// Record missing traces in fixtures/traces, which later versions must be able to read.
     Fixtures,
     /// Fuzz every parser; needs a nightly toolchain.
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
         Chore::Book(args) => book::run(&args),
         Chore::Bpf { chore } => bpf::run(&chore),
         Chore::Corpus(args) => corpus::run(&args),
-        Chore::Dist => dist::run(),
+        Chore::Dist(args) => dist::run(&args),
         Chore::Fixtures => fixtures::run(),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Payloads(args) => payloads::run(&args),

@@ -18,7 +18,7 @@ const LOCKS: [&str; 3] =
     ["Cargo.lock", "crates/web/app/package-lock.json", "bpf/prebuilt/sources.txt"];
 
 /// Files of a release whose names have no version, since others download them by name.
-const UNVERSIONED: [&str; 2] = ["proctrace-ci", "linux.tar.gz"];
+const UNVERSIONED: [&str; 3] = ["proctrace-ci", "linux.tar.gz", "linux-static.tar.gz"];
 
 /// Arguments of `cargo xtask release`.
 #[derive(Debug, Args)]
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ReleaseArgs) -> Result<()> {
     let folder = match &args.dist {
         Some(folder) => folder.clone(),
         None => {
-            dist::run()?;
+            dist::run(&dist::DistArgs::default())?;
             target_dir()?.join("dist")
         }
     };
