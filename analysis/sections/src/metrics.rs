@@ -327,7 +327,7 @@ mod tests {
         scene.open_failed(MS, 1, "/lib/a.so").open_failed(MS, 1, "/lib/b.so");
         scene.look_up_failed(MS, 1, Call::Newfstatat, "/lib/a.so");
         scene.fork(S, 1, 2).exec(S, 2, "/bin/env", (0, 0)).exec(S, 2, "/bin/sed", (0, 0));
-        scene.exit(2 * S, 2, (S / 4, S / 4));
+        scene.exit_with(2 * S, 2, (S / 4, S / 4), |exit| exit.file_rss_pages = 500);
         scene.fork(S, 1, 3).thread(S, 3, 4).exit(2 * S, 4, (0, 0));
         // Its parent ends first.
         scene.fork(2 * S + MS, 3, 6).exit(3 * S, 3, (2 * S, 0)).exit(7 * S / 2, 6, (0, 0));
@@ -387,6 +387,7 @@ mod tests {
             ("cpu_user_seconds{category=\"o2 driver\"}", 2.0),
             ("cpu_system_seconds{category=\"text\"}", 0.25),
             ("execs{command=\"env\"}", 1.0),
+            ("command_file_rss_bytes{command=\"sed\"}", 500.0 * 4096.0),
             ("execs{command=\"sed\"}", 2.0),
             ("command_processes{command=\"sed\"}", 2.0),
             ("command_cpu_seconds{command=\"sed\"}", 1.5),
