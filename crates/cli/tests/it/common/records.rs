@@ -59,7 +59,8 @@ pub(crate) fn assert_memory_of_files(recorded: &Recorded) {
     let events = recorded.sound(0);
     let end = events.kind("exit").next().unwrap();
     let found = u64_of(&end["file_rss_bytes"]);
-    assert!(found >= printed && found - printed < 1 << 20, "{printed} {end}");
+    // The kernel counts pages by CPU, and adds up those of a CPU when they are 32 or more (percpu_counter.h).
+    assert!(found.abs_diff(printed) < 1 << 20, "{printed} {end}");
     assert!(u64_of(&end["maxrss_bytes"]) >= found + (39 << 20), "{end}");
     let metrics =
         proctrace().args(["metrics", "--format", "json"]).arg(recorded.trace()).output().unwrap();
