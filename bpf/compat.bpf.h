@@ -234,7 +234,9 @@ static __always_inline __u64 mm_rss_pages(struct mm_struct *mm)
 	       positive(BPF_CORE_READ(mm, rss_stat[MM_SHMEMPAGES].count));
 }
 
-/* Pages of a kind, for a pointer that was loaded directly. A macro: CO-RE wants the index as a constant. */
+/* Pages of a kind, for a pointer that was loaded directly. Since 6.2 (f1a7941243c1) they are a percpu_counter, of which
+ * .count lacks what a CPU has not added up yet: less than its batch, which is 32 or twice the number of CPUs. A macro:
+ * CO-RE wants the index as a constant. */
 #define mm_count(mm, kind)                                                                         \
 	(bpf_core_type_exists(struct mm_rss_stat) ? old_count(mm, kind) :                          \
 						    positive((mm)->rss_stat[kind].count))

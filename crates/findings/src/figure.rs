@@ -93,8 +93,9 @@ figures! {
     PeakRssBytes "peak_rss_bytes" Bytes "peak RSS of its last program" [PeakRss]
         "Peak resident memory of the program it ran last; for a process that did not end, the value of its last sample.";
     FileRssBytes "file_rss_bytes" Bytes "file-backed RSS at its end" [PeakRss]
-        "Resident pages of files when it began to end: programs, libraries and mapped files, which processes may share; null \
-         if it did not end, with kernels before 6.16 (eBPF), and in traces before wire version 7.";
+        "Resident pages of files when it began to end: programs, libraries and mapped files, which processes may share; as \
+         the kernel counts them, which leaves out some of each CPU (32, or twice the number of CPUs); null if it counts none, if \
+         the process did not end, with kernels before 6.16 (eBPF), and in traces before wire version 7.";
     Opens "opens" Count "successful opens" [LookupsOpen] "Successful opens."
         thread "Successful opens; null if its end was not recorded.";
     FailedLookups "failed_lookups" Count "failed look-ups" [LookupsOpen LookupsStat LookupsAccess LookupsReadlink LookupsChdir]

@@ -5,7 +5,10 @@
 //! machine.
 
 mod bits;
+mod fields;
+
 pub use bits::*;
+pub use fields::{Field, Layout};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 #[cfg(not(target_endian = "little"))]
@@ -21,29 +24,6 @@ compile_error!("the record layout is little-endian and read in place");
 /// * 6: the address space in readings of memory.
 /// * 7: the resident pages of files at the end of a process.
 pub const WIRE_VERSION: u32 = 7;
-
-/// One field of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Field {
-    /// The name, the same in C.
-    pub name: &'static str,
-    /// Offset from the start of the record.
-    pub offset: usize,
-    /// Size in bytes.
-    pub size: usize,
-}
-
-/// The layout of one record: for comparison with the C side, and for code that splits records into
-/// fields without interpreting them.
-#[derive(Debug, Clone, Copy)]
-pub struct Layout {
-    /// The name of the C struct.
-    pub c_name: &'static str,
-    /// Size of the fixed part.
-    pub size: usize,
-    /// Its fields, in order.
-    pub fields: &'static [Field],
-}
 
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident as $c_name:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {

@@ -1,0 +1,24 @@
+//! The description of a record: its fields, their offsets and sizes.
+
+/// One field of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// The name, the same in C.
+    pub name: &'static str,
+    /// Offset from the start of the record.
+    pub offset: usize,
+    /// Size in bytes.
+    pub size: usize,
+}
+
+/// The layout of one record: for comparison with the C side, and for code that splits records into
+/// fields without interpreting them.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// The name of the C struct.
+    pub c_name: &'static str,
+    /// Size of the fixed part.
+    pub size: usize,
+    /// Its fields, in order.
+    pub fields: &'static [Field],
+}
