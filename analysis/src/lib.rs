@@ -38,7 +38,7 @@ pub use proctrace_tables::{
 };
 pub use proctrace_views::{
     AliveSort, AliveView, Chosen, TreeSort, TreeView, Wanted, alive, choose, gantt, page, prmon,
-    show, timeline, timeline_items, tree,
+    show, timeline, timeline_items, tree, workflow,
 };
 
 use proctrace_findings::{Findings, Health};

@@ -62,6 +62,8 @@ pub const EVERYTHING: &[Tool] = &[
     Tool { there: || exists("curl"), debian: "curl", rhel: "curl" },
     // a package for other distributions than this one
     Tool { there: || exists("rpmbuild"), debian: "rpm", rhel: "rpm-build" },
+    // a coordinator whose log says what it ran
+    Tool { there: || exists("ninja"), debian: "ninja-build", rhel: "ninja-build" },
     // a test runner whose tests are marked
     Tool { there: || exists("ctest"), debian: "cmake", rhel: "cmake" },
 ];

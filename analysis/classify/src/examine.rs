@@ -99,8 +99,8 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// Adds the exec that begins the next program run.
-    pub fn exec(&mut self, exec: &Exec<'_>) {
+    /// Adds the exec that begins the next program run; returns the number of its program.
+    pub fn exec(&mut self, exec: &Exec<'_>) -> u32 {
         let call = Invocation::of(exec, &self.rules.interpreters);
         let known = self.known(&call);
         let verdict = match self.known[known as usize].verdict {
@@ -108,6 +108,7 @@ impl<'a> Examiner<'a> {
             None => self.with_arguments(known, &call, exec),
         };
         self.of_run.push(verdict);
+        known
     }
 
     /// Records the working directory of a process that does not call exec.

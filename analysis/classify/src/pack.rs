@@ -275,18 +275,18 @@ fn class_of(class: &Spanned<String>) -> Result<Class, Wrong> {
     }
 }
 
-const TOO_LONG: &str = "a pattern has too many * and {}";
+pub(crate) const TOO_LONG: &str = "a pattern has too many * and {}";
 
-fn any_too_long<'t>(texts: impl IntoIterator<Item = &'t String>) -> bool {
+pub(crate) fn any_too_long<'t>(texts: impl IntoIterator<Item = &'t String>) -> bool {
     texts.into_iter().any(|text| Pattern::new(text).is_too_long())
 }
 
-fn patterns(texts: &[String]) -> Vec<Pattern> {
+pub(crate) fn patterns(texts: &[String]) -> Vec<Pattern> {
     texts.iter().map(|text| Pattern::new(text)).collect()
 }
 
 /// Line and column of a position, from 1.
-fn place(text: &str, at: usize) -> (usize, usize) {
+pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)

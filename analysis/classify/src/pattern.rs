@@ -61,6 +61,10 @@ impl Pattern {
     }
 
     pub fn matches(&self, text: &[u8]) -> bool {
+        // Most are names of programs.
+        if let [Piece::Literal(bytes)] = &self.pieces[..] {
+            return bytes == text;
+        }
         self.find(text).is_some()
     }
 

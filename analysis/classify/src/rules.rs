@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::error::RulesError;
 use crate::pack::{Pack, Tier};
+use crate::steps::{COORDINATORS_MAX, Coordinator, StepRules};
 
 /// The classification rules: packs in order of precedence.
 #[derive(Debug, Clone)]
@@ -11,6 +12,8 @@ pub struct Rules {
     pub packs: Vec<Pack>,
     pub interpreters: HashSet<Vec<u8>>,
     pub directories: Vec<Vec<u8>>,
+    /// What begins a step, and how it is called.
+    pub steps: StepRules,
 }
 
 /// The packs that are compiled in, in order of precedence.
@@ -47,7 +50,12 @@ impl Rules {
             .filter(|(name, ..)| names.is_empty() || names.contains(name))
             .map(|(name, tier, toml)| Pack::parse(name, *tier, toml).expect("a test parses them"))
             .collect();
-        let mut rules = Self { packs, interpreters: HashSet::new(), directories: Vec::new() };
+        let mut rules = Self {
+            packs,
+            interpreters: HashSet::new(),
+            directories: Vec::new(),
+            steps: StepRules::built_in(),
+        };
         rules.collect();
         rules
     }
@@ -66,6 +74,34 @@ impl Rules {
         let at = self.packs.iter().take_while(|pack| pack.tier == Tier::User).count();
         self.packs.insert(at, Pack::parse(name, Tier::User, toml)?);
         self.collect();
+        Ok(self)
+    }
+
+    /// Adds a file that names steps: CSV, JSON, or the rules of a coordinator in TOML, which are asked before the
+    /// built-in ones. `name` is its path.
+    ///
+    /// # Errors
+    /// If it is not well-formed, with its line.
+    pub fn with_steps(mut self, name: &str, content: &[u8]) -> Result<Self, RulesError> {
+        let wrong = |message: &str| RulesError {
+            name: name.to_owned(),
+            line: 1,
+            column: 1,
+            message: message.to_owned(),
+        };
+        if name.ends_with(".toml") {
+            let toml = std::str::from_utf8(content).map_err(|_| wrong("it is not UTF-8"))?;
+            let coordinator = Coordinator::parse(name, toml)?;
+            self.steps.coordinators.insert(0, coordinator);
+            if self.steps.coordinators.len() > COORDINATORS_MAX {
+                return Err(wrong("too many files with rules for steps"));
+            }
+        } else if content.trim_ascii_start().first().is_some_and(|byte| matches!(byte, b'[' | b'{'))
+        {
+            self.steps.declared.add_json(name, content)?;
+        } else {
+            self.steps.declared.add_csv(name, content)?;
+        }
         Ok(self)
     }
 

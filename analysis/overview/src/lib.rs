@@ -24,5 +24,7 @@ pub mod processes;
 pub mod programs;
 pub mod rule_uses;
 pub mod stacks;
+pub mod step_files;
+pub mod steps;
 pub mod summary;
 pub mod sums;

@@ -21,6 +21,7 @@ pub mod opened;
 pub mod order;
 pub mod process;
 pub mod split;
+pub mod steps;
 pub mod stored_usage;
 #[cfg(test)]
 #[expect(
@@ -58,6 +59,7 @@ use crate::misses::{LookupTimes, MissedPaths, Misses};
 use crate::opened::OpenedFiles;
 use crate::process::{MemoryReading, Process, ProgramRun, Task};
 use crate::split::{Divided, Split, Ticks};
+use crate::steps::Steps;
 use crate::tracks::Track;
 use crate::waits::{SentSignal, Wait};
 use crate::watch::Watch;
@@ -120,6 +122,8 @@ pub struct Recording {
     /// Moments that the payload named, and what happened between them.
     pub marks: Marks,
     pub phases: Phases,
+    /// Units of work, as far as they are named.
+    pub steps: Steps,
     pub bins: Bins,
     /// CPU time series of the processes that used most CPU time.
     pub tracks: Vec<Track>,
@@ -189,6 +193,7 @@ impl Recording {
             opened: OpenedFiles::default(),
             marks: Marks::default(),
             phases: Phases::default(),
+            steps: Steps::default(),
             bins: Bins::default(),
             tracks: Vec::new(),
             watch: Watch::default(),

@@ -5,22 +5,37 @@ const ACCESS_MODE: u32 = 3;
 const WRITE_ONLY: u32 = 1;
 const READ_WRITE: u32 = 2;
 
+/// `O_DIRECTORY` in open(2), by machine.
+fn directory_flag(machine: &str) -> u32 {
+    if machine.starts_with("aarch64") { 0o40_000 } else { 0o200_000 }
+}
+
 /// Access modes of the opens of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Modes {
     pub read: bool,
     pub write: bool,
+    /// True if it was opened as a directory.
+    pub directory: bool,
 }
 
 impl Modes {
-    /// Access mode from the flags of an open.
-    pub(crate) fn of_flags(flags: u32) -> Self {
+    /// Access mode from the flags of an open on this machine.
+    pub(crate) fn of_flags(flags: u32, machine: &str) -> Self {
         let mode = flags & ACCESS_MODE;
-        Self { read: mode != WRITE_ONLY, write: matches!(mode, WRITE_ONLY | READ_WRITE) }
+        Self {
+            read: mode != WRITE_ONLY,
+            write: matches!(mode, WRITE_ONLY | READ_WRITE),
+            directory: flags & directory_flag(machine) != 0,
+        }
     }
 
     pub fn and(self, other: Self) -> Self {
-        Self { read: self.read || other.read, write: self.write || other.write }
+        Self {
+            read: self.read || other.read,
+            write: self.write || other.write,
+            directory: self.directory || other.directory,
+        }
     }
 }
 

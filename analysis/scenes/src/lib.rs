@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use proctrace_trace::{Ended, Header, Outcome, PayloadUsage, RecorderUsage, Trailer, Writer};
 use proctrace_wire::layout::{
-    self, ATTACH_ROOT, Again, Attach, EXIT_PROCESS, ExecFixed, Exit, Fork, Head, MissFixed, Named,
-    Tick,
+    self, ATTACH_ROOT, Again, Attach, EXIT_PROCESS, EnvFixed, ExecFixed, Exit, Fork, Head,
+    MissFixed, Named, Tick,
 };
 use proctrace_wire::{Call, IntoBytes, Kind, Stream};
 use zerocopy::FromZeros;
@@ -40,6 +40,7 @@ pub struct Scene {
     /// Flags of the next fork.
     next_flags: u64,
     next_pid: Option<i32>,
+    environment: Option<(u64, String)>,
     last_ns: u64,
 }
 
@@ -96,6 +97,7 @@ impl Scene {
             tasks: HashMap::from([(1, known)]),
             next_flags: 0,
             next_pid: None,
+            environment: None,
             last_ns: 0,
         };
         let mut attach = Attach::new_zeroed();
@@ -213,6 +215,21 @@ impl Scene {
         self
     }
 
+    /// The directory in which the command was launched.
+    pub fn launched_in(&mut self, directory: &str) -> &mut Self {
+        directory.clone_into(&mut self.header.cwd);
+        self
+    }
+
+    /// The variables that the next execs have: NAME=value strings, none if it is empty.
+    pub fn in_environment(&mut self, variables: &[&str]) -> &mut Self {
+        self.header.env_names = vec!["PROCTRACE_STEP".into()];
+        let id = self.environment.as_ref().map_or(1, |(id, _)| id + 1);
+        let block = variables.iter().map(|variable| format!("{variable}\0")).collect();
+        self.environment = Some((id, block));
+        self
+    }
+
     /// A process executes a program, having used this much user and system time.
     pub fn exec(&mut self, at_ns: u64, task: u32, path: &str, used: (u64, u64)) -> &mut Self {
         self.exec_with(at_ns, task, path, &[path], used)
@@ -228,6 +245,14 @@ impl Scene {
         used: (u64, u64),
     ) -> &mut Self {
         let process = self.tasks[&task].process;
+        let environment = self.environment.clone();
+        if let Some((id, block)) = &environment {
+            let mut env = EnvFixed::new_zeroed();
+            let size = (size_of::<EnvFixed>() + block.len()).next_multiple_of(8);
+            env.head = self.head(Kind::Env, size, task, at_ns);
+            (env.env_id, env.bytes) = (*id, u32::try_from(block.len()).unwrap());
+            self.put(Stream::Lifecycle, env.as_bytes(), block.as_bytes());
+        }
         let argv: String = argv.iter().map(|argument| format!("{argument}\0")).collect();
         let size = (size_of::<ExecFixed>() + 2 * path.len() + argv.len()).next_multiple_of(8);
         let mut exec = ExecFixed::new_zeroed();
@@ -236,6 +261,7 @@ impl Scene {
         exec.argc = u32::try_from(argv.matches('\0').count()).unwrap();
         exec.argv_bytes = u32::try_from(argv.len()).unwrap();
         exec.argv_here = exec.argv_bytes;
+        exec.env_id = environment.map_or(0, |(id, _)| id);
         exec.path_bytes = u16::try_from(path.len()).unwrap();
         exec.exe_bytes = exec.path_bytes;
         (exec.utime_ns, exec.stime_ns) = used;
@@ -484,8 +510,16 @@ impl Scene {
     /// The recording, with wait4(2)'s values for the command if it was waited for: time of exit,
     /// user and system time.
     pub fn load(&self, waited: Option<(u64, u64, u64)>) -> Recording {
+        self.load_by(&Rules::built_in(), waited)
+    }
+
+    /// The same by other rules.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn load_by(&self, rules: &Rules, waited: Option<(u64, u64, u64)>) -> Recording {
         let file = self.file(waited);
-        let recording = Recording::load(file.path(), &Rules::built_in()).unwrap();
+        let recording = Recording::load(file.path(), rules).unwrap();
         assert_eq!(recording.undecodable, 0);
         assert!(recording.damage.is_empty());
         recording

@@ -62,6 +62,7 @@ const OF_PROCESSES: &[ColumnSchema] = &[
                  null if neither its own nor its parent's command line was recorded.",
     ),
     column("exec_id", U32, "Its last exec, or that of its parent if it never called exec."),
+    column("step_id", U32, "The innermost step that it belongs to; null if it belongs to none."),
     column("execs", I64, "Its successful execs; null if execs are not known."),
     column(
         "forked",
@@ -431,6 +432,63 @@ pub const TABLES: &[TableSchema] = &[
                 "process_id of the process that ran the command, or looked up.",
             ),
             column("setter", Text, "The program that this process ran last."),
+        ],
+    },
+    TableSchema {
+        name: "steps",
+        says: "A unit of work that whoever coordinates the job has named (docs/steps.md): a program run and all that it starts.",
+        columns: &[
+            column("step_id", U32, "Its number, in order of their beginnings."),
+            column("step", Text, "Its name."),
+            column(
+                "step_group",
+                Text,
+                "Its group: as given, or the name without a number at its end and with # in place of others.",
+            ),
+            column("part_of_id", U32, "step_id of the step that it is a part of; null for none."),
+            column(
+                "named_by",
+                Text,
+                "How it got its name: environment (PROCTRACE_STEP), span (TRACEPARENT), mark, table (--steps) or rule.",
+            ),
+            column(
+                "coordinator",
+                Text,
+                "The rules of which program gave it, as make; null if none did.",
+            ),
+            PROCESS_ID,
+            column("begin_ns", I64, "Time at which it began."),
+            column(
+                "end_ns",
+                I64,
+                "Time at which its first process ended (of a mark: its last one); null if it was alive at the end.",
+            ),
+            column(
+                "processes",
+                I64,
+                "Its processes, with those of its parts. What they used is in the table of processes, by step_id.",
+            ),
+            column(
+                "exit_code",
+                I32,
+                "Exit code of its first process; null if a signal killed it, and if it is not known.",
+            ),
+        ],
+    },
+    TableSchema {
+        name: "step_files",
+        says: "A step's use of one file below the job's directory (record --opens).",
+        columns: &[
+            column("step_id", U32, "The innermost step."),
+            column("reads", Flag, "Whether it opened the file for reading."),
+            column("writes", Flag, "Whether it opened the file for writing."),
+            column("first_ns", I64, "Time of its first open."),
+            column("last_ns", I64, "Time of its last open."),
+            column(
+                "path",
+                Text,
+                "Path of the file below the directory in which the command was launched.",
+            ),
         ],
     },
     TableSchema {

@@ -22,6 +22,7 @@ mod query;
 mod rows;
 mod schema;
 mod size;
+mod stepping;
 mod waiting;
 mod words;
 
@@ -80,6 +81,8 @@ pub(crate) fn stream(
             })?,
             "signals" => sink(schema, waiting::signals(recording, schema, wanted)?)?,
             "marks" => sink(schema, marking::marks(recording, schema, wanted)?)?,
+            "steps" => sink(schema, stepping::steps(recording, schema, wanted)?)?,
+            "step_files" => sink(schema, stepping::files(recording, schema, wanted)?)?,
             "bins" => {
                 let bins = rows::bins(recording, schema, wanted)?;
                 sink(schema, wanted.divided_by_time(bins))?;

@@ -142,6 +142,9 @@ fn programs_of_processes(
     frame
         .words("command_shape", &names.templates, || rows.iter().map(|p| shape(p.run())).collect());
     frame.options("exec_id", || rows.iter().map(|p| p.run()).collect());
+    frame.options("step_id", || {
+        (0..rows.len()).map(|at| recording.steps.of_process(number(at))).collect()
+    });
     frame.known("execs", execs, || rows.iter().map(|p| p.execs).collect());
     frame.known("forked", execs, || rows.iter().map(|p| p.execs == 0).collect());
     frame.words("spawner", &names.programs, || {

@@ -7,6 +7,7 @@ mod inspect;
 mod page;
 mod prmon;
 mod timeline;
+mod workflow;
 
 pub use gantt::gantt;
 pub use inspect::{
@@ -15,3 +16,4 @@ pub use inspect::{
 pub use page::page;
 pub use prmon::prmon;
 pub use timeline::{timeline, timeline_items};
+pub use workflow::workflow;

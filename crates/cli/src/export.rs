@@ -1,5 +1,6 @@
 //! `proctrace export`: writes recordings as files for other tools: their tables, or what viewers show.
 
+mod o2dpg;
 mod prmon;
 mod viewer;
 
@@ -26,6 +27,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
     }
     let mut traces = args.traces.clone();
     without_repetitions(&mut traces);
+    if args.format == TablesFormat::O2dpg {
+        return o2dpg::write(&args.output, &traces, &args.rules);
+    }
     let Some(format) = Format::of(args) else {
         return prmon::write(&args.output, &traces, &args.rules);
     };

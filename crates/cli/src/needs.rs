@@ -44,7 +44,7 @@ pub(crate) fn of(command: &Command) -> Option<Needs> {
         Command::Import(args) => Needs::of_import(args),
         Command::Top(args) => {
             let mut needs = Needs::of_top(&args.base);
-            needs.reads.extend(args.more.rules.iter().map(PathBuf::from));
+            needs.reads.extend(args.more.files());
             needs
         }
         Command::Dump(args) => Needs::of_dump(&args.base),
@@ -59,8 +59,7 @@ fn trace(path: &Path, rules: &RulesArgs) -> Needs {
 }
 
 fn reading(paths: impl IntoIterator<Item = PathBuf>, rules: &RulesArgs) -> Needs {
-    let rules = rules.rules.iter().map(PathBuf::from);
-    Needs { reads: paths.into_iter().chain(rules).collect(), ..Needs::default() }
+    Needs { reads: paths.into_iter().chain(rules.files()).collect(), ..Needs::default() }
 }
 
 /// `libs` looks at files as the dynamic linker did, wherever that was, and asks this machine's.

@@ -64,9 +64,9 @@ pub(crate) fn read(trace: &Path, rules: &Rules) -> Result<Recording> {
     Ok(recording)
 }
 
-/// The built-in packs, and those of `--rules`.
+/// The built-in packs, and those of `--rules`, with what `--steps` says.
 pub(crate) fn chosen(args: &RulesArgs) -> Result<Rules> {
-    args.rules.iter().try_fold(Rules::built_in(), |rules, asked| {
+    let rules = args.rules.iter().try_fold(Rules::built_in(), |rules, asked| {
         if Rules::names().any(|name| name == asked) {
             return rules.with_pack(asked).context("cannot use a built-in rule pack");
         }
@@ -80,5 +80,10 @@ pub(crate) fn chosen(args: &RulesArgs) -> Result<Rules> {
         }
         let toml = std::fs::read_to_string(path).with_context(|| format!("cannot read {asked}"))?;
         Ok(rules.with(asked, &toml)?)
+    })?;
+    args.steps.iter().try_fold(rules, |rules, path| {
+        let name = path.display().to_string();
+        let content = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+        Ok(rules.with_steps(&name, &content)?)
     })
 }

@@ -28,6 +28,7 @@ mod series;
 mod table;
 mod timeline;
 mod tree;
+mod workflow;
 
 pub use advice::{
     Advice, Advised, Concerned, Explained, ExplainedProcess, Gain, Judged, Left, Observed,
@@ -65,6 +66,7 @@ pub use timeline::{
     TimelineProcess, TimelineRun, TimelineStack, TimelineStep, TimelineThread, TimelineWait,
 };
 pub use tree::{Alive, AliveProcess, ProcessTree, TreeRow};
+pub use workflow::{StepNeed, WorkflowUse};
 
 use std::collections::BTreeMap;
 

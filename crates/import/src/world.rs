@@ -17,8 +17,16 @@ use crate::totals::{Root, Totals};
 type FastMap<K, V> = HashMap<K, V, RandomState>;
 
 /// Variables that matter, as a recorder records by default.
-pub(crate) const ENV_NAMES: [&str; 5] =
-    ["PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "ROOTSYS"];
+pub(crate) const ENV_NAMES: [&str; 8] = [
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "PYTHONPATH",
+    "ROOTSYS",
+    "PROCTRACE_STEP",
+    "PROCTRACE_STEP_GROUP",
+    "TRACEPARENT",
+];
 
 /// The parent of those whose parent has ended.
 const INIT: i32 = 1;

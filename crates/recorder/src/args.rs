@@ -111,8 +111,13 @@ impl CheckArgs {
 )]
 pub struct MarkArgs {
     /// What to call it: at most 200 bytes. Several words are joined by spaces.
-    #[arg(required = true, trailing_var_arg = true, value_name = "TEXT")]
+    #[arg(required_unless_present = "step", trailing_var_arg = true, value_name = "TEXT")]
     pub(crate) text: Vec<OsString>,
+
+    /// Begin a step of this name instead: it is what the shell or program that calls this starts from now on, up to
+    /// its next step. An empty name only ends the one before.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) step: Option<OsString>,
 }
 
 /// Serve users who may not load BPF programs.

@@ -16,6 +16,7 @@ pub mod fit;
 mod head;
 
 pub mod number;
+mod o2dpg;
 mod path;
 mod prmon;
 mod process;
@@ -34,6 +35,7 @@ pub use advice::{advice_gain, advice_head, advice_text, explained_text, observed
 pub use alive::alive_text;
 pub use data::{table_csv, table_json, table_markdown, table_text};
 pub use figures::{PictureFormat, PngError, chart_svg, gantt_svg};
+pub use o2dpg::{o2dpg_filegraph, o2dpg_resources};
 pub use prmon::{prmon_json, prmon_text};
 pub use process::{candidates_text, process_text};
 pub use program::program_text;

@@ -37,7 +37,7 @@ pub use call::{Call, Family};
 pub use decode::{DecodeError, Exec, Frame, Frames, Record};
 pub use kind::{BlindSpot, Kind, LossReason};
 pub use layout::WIRE_VERSION;
-pub use mark::{MARK_BYTES_MAX, MARK_PATH, MarkError, mark_of_path, mark_of_words};
+pub use mark::{MARK_BYTES_MAX, MARK_PATH, MarkError, mark_of_path, mark_of_words, step_of_words};
 pub use outcome::{Outcome, dumped_core, signal_name};
 pub use quantity::Quantity;
 pub use stream::Stream;

@@ -54,12 +54,42 @@ pub fn mark_of_words<'a>(words: impl Iterator<Item = &'a [u8]>) -> Result<Vec<u8
     checked(words.collect::<Vec<_>>().join(&b' '))
 }
 
+/// The name of the step that begins with `proctrace mark --step NAME`, given the words after `mark`; an empty one if
+/// none begins, but the one before ends. `None` if these words are not about a step.
+///
+/// # Errors
+/// If the name is too long, so that the command fails and no step begins.
+pub fn step_of_words<'a>(
+    mut words: impl Iterator<Item = &'a [u8]>,
+) -> Option<Result<Vec<u8>, MarkError>> {
+    let mut name = match words.next()?.strip_prefix(b"--step")? {
+        [] => vec![words.next()?],
+        [b'=', name @ ..] => vec![name],
+        _ => return None,
+    };
+    name.extend(words);
+    let name = name.join(&b' ');
+    Some(match name.len() {
+        bytes if bytes > MARK_BYTES_MAX => Err(MarkError::TooLong { bytes }),
+        _ => Ok(name),
+    })
+}
+
 /// The programs that have the command `mark`.
 const PROGRAMS: [&[u8]; 2] = [b"proctrace", b"proctrace-recorder"];
 
 impl super::Exec<'_> {
     /// The text, if this is an exec of `proctrace mark TEXT`.
     pub fn mark(&self) -> Option<Vec<u8>> {
+        mark_of_words(self.words_of_mark()?).ok()
+    }
+
+    /// The name, if this is an exec of `proctrace mark --step NAME`.
+    pub fn step_mark(&self) -> Option<Vec<u8>> {
+        step_of_words(self.words_of_mark()?)?.ok()
+    }
+
+    fn words_of_mark(&self) -> Option<impl Iterator<Item = &[u8]>> {
         let is_ours = |path: &[u8]| {
             let name = path.rsplit(|byte| *byte == b'/').next();
             name.is_some_and(|name| PROGRAMS.contains(&name))
@@ -70,10 +100,7 @@ impl super::Exec<'_> {
         // Of an argv that ends here, nothing but NULs follows the last word.
         let argv = self.argv.strip_suffix(b"\0")?;
         let mut words = argv.split(|byte| *byte == 0).skip(1);
-        if words.next() != Some(b"mark") {
-            return None;
-        }
-        mark_of_words(words).ok()
+        (words.next() == Some(b"mark")).then_some(words)
     }
 }
 
@@ -104,6 +131,31 @@ mod tests {
         ] {
             assert_eq!(mark_of_path(other), None, "{}", other.escape_ascii());
         }
+    }
+
+    #[test]
+    fn a_step_is_named_after_its_option() {
+        let step = |argv: &[u8]| {
+            let fixed = ExecFixed::new_zeroed();
+            let path = b"/usr/bin/proctrace";
+            Exec { fixed, path, interp: b"", exe: path, cwd: b"/", argv }.step_mark()
+        };
+        let name = |text: &[u8]| Some(text.to_vec());
+        assert_eq!(step(b"p\0mark\0--step\0digi 1\0"), name(b"digi 1"));
+        assert_eq!(step(b"p\0mark\0--step=a\0b\0"), name(b"a b"));
+        assert_eq!(step(b"p\0mark\0--step\0\0"), name(b""));
+        for other in [
+            &b"p\0mark\0a\0"[..],
+            b"p\0mark\0--step\0",
+            b"p\0mark\0--steps\0a\0",
+            b"p\0record\0--step\0a\0",
+        ] {
+            assert_eq!(step(other), None, "{}", other.escape_ascii());
+        }
+        let long = [b"p\0mark\0--step\0", &[b'x'; MARK_BYTES_MAX + 1][..], b"\0"].concat();
+        assert_eq!(step(&long), None);
+        let path = b"/usr/bin/proctrace";
+        assert_eq!(exec(path, path, b"p\0mark\0--step\0a\0"), None);
     }
 
     #[test]

@@ -121,8 +121,9 @@ impl Loader<'_> {
             Record::Loss(loss) => {
                 self.made.counts.losses.insert((loss.kind, loss.reason, loss.cpu), loss.count);
             }
-            // The beginning of a command line suffices, and environments are not distinguished.
-            Record::ExecArgs(..) | Record::Env(..) => {}
+            Record::Env(env, block) => self.stepping.environment(env.env_id, block),
+            // The beginning of a command line suffices.
+            Record::ExecArgs(..) => {}
             // Only `libs` needs to know where paths lead.
             Record::Place(..) | Record::Mounts(..) => {}
             // From other streams, or a later version.
@@ -202,7 +203,11 @@ impl Loader<'_> {
             self.made.marks.add(time_ns, number(process), MarkedBy::Command, &text);
         }
         self.made.blind.note_exec(process, exec);
-        self.examiner.exec(exec);
+        let program = self.examiner.exec(exec);
+        let parent = self.made.processes[process].parent().map(number);
+        let run = number(self.made.runs.len());
+        let unix_ns = self.unix_ns(exec.fixed.head.time_ns);
+        self.stepping.exec(exec, program, (number(process), run), parent, unix_ns);
         self.made.processes[process].set_run(Some(number(self.made.runs.len())));
         self.made.runs.push(ProgramRun {
             time_ns: exec.fixed.head.time_ns,
@@ -261,6 +266,7 @@ impl Loader<'_> {
         let spawned_in = forker.and_then(|at| self.made.processes[at].run());
         self.made.processes[at].set_spawned_in(spawned_in);
         self.made.processes[at].set_run(spawned_in);
+        self.stepping.fork(number(at), forker.map(number));
         let forked_by_thread = match forker {
             // A sibling is attributed to the same thread as its forker, unless that was adopted.
             Some(at) if parent != forker => {
@@ -354,6 +360,12 @@ impl Loader<'_> {
 
     fn number_of(&mut self, program: Program) -> usize {
         self.programs.number_of(program) as usize
+    }
+
+    /// A time of the recording, in nanoseconds since 1970.
+    fn unix_ns(&self, time_ns: u64) -> u64 {
+        let header = &self.made.header;
+        header.started_unix_ns.saturating_add(time_ns.saturating_sub(header.started_ns))
     }
 
     fn note_time(&mut self, time_ns: u64) {

@@ -31,6 +31,7 @@ use crate::error::AnalysisError;
 use crate::knowledge::Knows;
 use crate::load::template::Templates;
 use crate::split::{Balance, ENOUGH_TICKS, Pools, Stretches};
+use crate::steps::Stepping;
 use crate::tracks::Tracks;
 
 impl Recording {
@@ -125,6 +126,7 @@ struct Loader<'a> {
     attach_points: FastMap<usize, Point>,
     interval_ns: u64,
     reads_lookups: bool,
+    stepping: Stepping<'a>,
 }
 
 impl<'a> Loader<'a> {
@@ -147,6 +149,7 @@ impl<'a> Loader<'a> {
             attach_points: FastMap::default(),
             interval_ns: header.interval_ns,
             reads_lookups: true,
+            stepping: Stepping::new(rules),
         }
     }
 
@@ -272,6 +275,7 @@ impl<'a> Loader<'a> {
         let knows = self.knows(reader.header());
         let (templates, lines) = self.templates.into_inner();
         Recording {
+            steps: self.stepping.steps(),
             trailer: reader.trailer().cloned(),
             knows,
             damage: self.damage.into_iter().collect(),

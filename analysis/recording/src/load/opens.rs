@@ -60,7 +60,7 @@ impl Loader<'_> {
                 };
                 let process = task.process() as u32;
                 let time_ns = open.miss.head.time_ns;
-                let modes = Modes::of_flags(open.miss.flags);
+                let modes = Modes::of_flags(open.miss.flags, &self.made.header.machine);
                 let next = found.uses.len();
                 let at = *places.entry((file, process)).or_insert(next);
                 match found.uses.get_mut(at) {

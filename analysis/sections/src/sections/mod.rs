@@ -17,6 +17,8 @@ mod phases;
 pub(crate) mod pool;
 mod spawners;
 mod startup;
+mod step_files;
+mod steps;
 mod summary;
 mod switches;
 
@@ -90,6 +92,18 @@ impl Section {
             help: "what happened between the marks of the payload (proctrace mark)",
             analyse: phases::section,
             shown: &["phases"],
+        },
+        Self {
+            name: "steps",
+            help: "units of work of make, ninja, a workflow and others, by group",
+            analyse: |of, options| steps::section(of.recording, options),
+            shown: &["step_groups"],
+        },
+        Self {
+            name: "step-files",
+            help: "files that one step writes and another one reads; orders not declared",
+            analyse: |of, options| step_files::section(of.recording, options),
+            shown: &["step_missing_needs"],
         },
         Self {
             name: "lookups",

@@ -160,8 +160,20 @@ pub(crate) struct RulesArgs {
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) rules: Vec<String>,
 
+    /// Name steps by this file: a table (CSV or JSON), a workflow.json of O2DPG, or rules for a coordinator in TOML
+    /// (docs/steps.md). Can be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) steps: Vec<PathBuf>,
+
     #[command(flatten)]
     pub(crate) ceiling: CeilingArgs,
+}
+
+impl RulesArgs {
+    /// The files that it names.
+    pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
+        self.rules.iter().map(PathBuf::from).chain(self.steps.iter().cloned())
+    }
 }
 
 /// How much memory the analysis may take.

@@ -140,6 +140,8 @@ pub(crate) enum TablesFormat {
     Ndjson,
     /// prmon.txt and prmon.json.
     Prmon,
+    /// The graph of files and the resources of tasks that O2DPG's workflow runner reads.
+    O2dpg,
     /// A trace for ui.perfetto.dev and trace_processor.
     Perfetto,
     /// Trace Event JSON, for chrome://tracing.

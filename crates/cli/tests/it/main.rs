@@ -58,6 +58,7 @@ mod rights_races;
 mod runners;
 mod screens;
 mod startup;
+mod steps;
 mod strace;
 mod summarize;
 mod top;

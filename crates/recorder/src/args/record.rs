@@ -44,7 +44,7 @@ pub struct RecordArgs {
     pub(crate) opens: bool,
 
     /// Record this environment variable at every exec, in addition to PATH, LD_LIBRARY_PATH,
-    /// LD_PRELOAD, PYTHONPATH and ROOTSYS. Can be given several times.
+    /// LD_PRELOAD, PYTHONPATH, ROOTSYS, PROCTRACE_STEP, PROCTRACE_STEP_GROUP and TRACEPARENT. Can be given several times.
     #[arg(long, value_name = "NAME")]
     pub(crate) env: Vec<String>,
 

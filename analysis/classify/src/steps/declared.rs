@@ -1,0 +1,261 @@
+//! Steps that a table from outside names: CSV, JSON, or the workflow of O2DPG's runner.
+
+use serde::Deserialize;
+
+use super::{Named, NamedBy, Run, name_of};
+use crate::call::ARGUMENTS_MAX;
+use crate::error::RulesError;
+use crate::fast::FastMap;
+use crate::pack::TOO_LONG;
+use crate::pattern::Pattern;
+
+/// What tables from outside say, by command.
+#[derive(Debug, Clone, Default)]
+pub struct Declared {
+    /// In the order of the tables.
+    pub steps: Vec<DeclaredStep>,
+    /// Indices by whole command.
+    by_command: FastMap<Vec<u8>, Vec<usize>>,
+    /// Indices by pid.
+    by_pid: FastMap<i32, Vec<usize>>,
+    /// Indices of those with a pattern for the command or the directory only.
+    by_pattern: Vec<usize>,
+}
+
+/// A step as a table names it.
+#[derive(Debug, Clone)]
+pub struct DeclaredStep {
+    /// Its name.
+    pub name: String,
+    /// Name of its group, if the table has one.
+    pub group: Option<String>,
+    /// Names of the steps that must come before it; `None` if the table does not say.
+    pub needs: Option<Vec<String>>,
+    /// The process, and the time in nanoseconds since 1970 from which on it has this pid.
+    process: Option<(i32, u64)>,
+    command: Option<Command>,
+    directory: Option<Pattern>,
+}
+
+#[derive(Debug, Clone)]
+enum Command {
+    /// The text that a shell was given, or the command line.
+    Whole(Vec<u8>),
+    /// A pattern over it.
+    Like(Pattern),
+}
+
+/// A row of a table, and an object of a JSON array.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    name: String,
+    #[serde(default)]
+    group: Option<String>,
+    #[serde(default)]
+    pid: Option<i32>,
+    /// Unix time in seconds.
+    #[serde(default)]
+    begin: Option<f64>,
+    #[serde(default)]
+    command: Option<String>,
+    #[serde(default)]
+    directory: Option<String>,
+    #[serde(default)]
+    needs: Option<Vec<String>>,
+    /// True if a * in the command is a part of it.
+    #[serde(skip)]
+    is_whole: bool,
+}
+
+/// The workflow of O2DPG's runner, as far as it says what runs where.
+#[derive(Deserialize)]
+struct Workflow {
+    stages: Vec<Stage>,
+}
+
+#[derive(Deserialize)]
+struct Stage {
+    name: String,
+    cmd: String,
+    #[serde(default)]
+    cwd: Option<String>,
+    #[serde(default)]
+    needs: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Json {
+    Workflow(Workflow),
+    Rows(Vec<Row>),
+}
+
+impl Declared {
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The step of this name.
+    pub fn named(&self, name: &str) -> Option<&DeclaredStep> {
+        self.steps.iter().find(|step| step.name == name)
+    }
+
+    /// Adds what a CSV file says: columns name, and any of group, pid, begin, command, directory. `file` is used in
+    /// messages.
+    ///
+    /// # Errors
+    /// If it is not well-formed, or a row says nothing that a program run could be recognised by.
+    pub fn add_csv(&mut self, file: &str, csv: &[u8]) -> Result<(), RulesError> {
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(csv);
+        for row in reader.deserialize() {
+            let line =
+                row.as_ref().err().and_then(csv::Error::position).map_or(1, csv::Position::line);
+            let wrong = |message: String| error(file, usize::try_from(line).unwrap_or(1), message);
+            let row: Row = row.map_err(|why| wrong(why.to_string()))?;
+            self.add(row).map_err(|why| wrong(why.to_owned()))?;
+        }
+        Ok(())
+    }
+
+    /// Adds what a JSON file says: an array of objects with the columns of [`Declared::add_csv`] and needs, or a
+    /// workflow of O2DPG's runner.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add_json(&mut self, file: &str, json: &[u8]) -> Result<(), RulesError> {
+        let rows = match serde_json::from_slice(json) {
+            Ok(Json::Rows(rows)) => rows,
+            Ok(Json::Workflow(workflow)) => workflow.stages.into_iter().map(Row::from).collect(),
+            // What is wrong with it says only the type that it should have been.
+            Err(_) => {
+                let line = |why: serde_json::Error| error(file, why.line(), why.to_string());
+                let value: serde_json::Value = serde_json::from_slice(json).map_err(line)?;
+                if !value.is_array() {
+                    let message = "neither an array of steps nor a workflow with \"stages\"";
+                    return Err(error(file, 1, message.to_owned()));
+                }
+                serde_json::from_slice(json).map_err(line)?
+            }
+        };
+        rows.into_iter()
+            .try_for_each(|row| self.add(row).map_err(|why| error(file, 1, why.to_owned())))
+    }
+
+    fn add(&mut self, row: Row) -> Result<(), &'static str> {
+        let given = |value: Option<String>| value.filter(|value| !value.trim().is_empty());
+        let name = name_of(row.name.as_bytes()).ok_or("a step needs a name")?;
+        let at = self.steps.len();
+        let command = match given(row.command) {
+            Some(command) if command.contains('*') && !row.is_whole => {
+                Some(Command::Like(checked(&command)?))
+            }
+            command => command.map(|command| Command::Whole(command.trim().into())),
+        };
+        let directory = given(row.directory).map(|path| checked(&directory(&path))).transpose()?;
+        let begin_ns = row.begin.map_or(0.0, |seconds| (seconds - BEFORE_S) * 1e9) as u64;
+        let process = row.pid.map(|pid| (pid, begin_ns));
+        match (&process, &command, &directory) {
+            (Some((pid, _)), ..) => self.by_pid.entry(*pid).or_default().push(at),
+            (_, Some(Command::Whole(command)), _) => {
+                self.by_command.entry(command.clone()).or_default().push(at);
+            }
+            (_, Some(Command::Like(_)), _) | (_, _, Some(_)) => self.by_pattern.push(at),
+            (None, None, None) => return Err("a step needs a pid, a command or a directory"),
+        }
+        let group = given(row.group).and_then(|group| name_of(group.as_bytes()));
+        self.steps.push(DeclaredStep {
+            name,
+            group,
+            needs: row.needs,
+            process,
+            command,
+            directory,
+        });
+        Ok(())
+    }
+
+    /// The step that a program run of this pid at this time (since 1970) is.
+    pub(super) fn of(&self, run: &Run<'_, '_>, (pid, ns): (i32, u64)) -> Option<Named> {
+        if self.is_empty() {
+            return None;
+        }
+        let line = run.call.text.unwrap_or(run.line());
+        let line = &line[..line.len().min(ARGUMENTS_MAX)];
+        // Of a long command, only the beginning is recorded.
+        let is_cut = !run.exec.argv.ends_with(b"\0");
+        let line = line.trim_ascii();
+        let of_pid = self.by_pid.get(&pid).into_iter().flatten().rev();
+        let of_command = self.by_command.get(line).into_iter().flatten();
+        let of_cut = is_cut.then(|| self.by_command.iter()).into_iter().flatten();
+        let of_cut = of_cut.filter(|(command, _)| command.starts_with(line)).flat_map(|(_, at)| at);
+        of_pid
+            .chain(of_command)
+            .chain(of_cut)
+            .chain(&self.by_pattern)
+            .map(|at| &self.steps[*at])
+            .find(|step| step.holds(line, is_cut, run.exec.cwd, (pid, ns)))
+            .map(|step| Named {
+                name: step.name.clone(),
+                group: step.group.clone(),
+                by: NamedBy::Table,
+                coordinator: String::new(),
+            })
+    }
+}
+
+/// Seconds by which the clock of the table may be behind, as its times are written after the start or rounded.
+const BEFORE_S: f64 = 1.0;
+
+impl DeclaredStep {
+    fn holds(&self, line: &[u8], is_cut: bool, cwd: &[u8], (pid, ns): (i32, u64)) -> bool {
+        let command = match &self.command {
+            None => true,
+            Some(Command::Whole(whole)) => whole == line || is_cut && whole.starts_with(line),
+            Some(Command::Like(pattern)) => pattern.matches(line),
+        };
+        command
+            && self.directory.as_ref().is_none_or(|pattern| pattern.matches(cwd))
+            && self.process.is_none_or(|(of, from_ns)| of == pid && from_ns <= ns)
+    }
+}
+
+impl From<Stage> for Row {
+    fn from(stage: Stage) -> Self {
+        let timeframes = stage.name.rsplit_once('_').filter(|(_, number)| {
+            !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+        });
+        Self {
+            group: timeframes.map(|(group, _)| group.to_owned()),
+            pid: None,
+            begin: None,
+            directory: stage.cwd,
+            needs: Some(stage.needs),
+            command: Some(stage.cmd),
+            name: stage.name,
+            is_whole: true,
+        }
+    }
+}
+
+/// A pattern for a directory: a relative one is the end of a path.
+fn directory(path: &str) -> String {
+    let relative = path.trim_end_matches('/');
+    let relative = relative.strip_prefix("./").unwrap_or(relative);
+    match relative {
+        "" if path.starts_with('/') => "/".to_owned(),
+        "" | "." => "*".to_owned(),
+        absolute if absolute.starts_with(['/', '*']) => absolute.to_owned(),
+        relative => format!("*/{relative}"),
+    }
+}
+
+fn checked(pattern: &str) -> Result<Pattern, &'static str> {
+    let pattern = Pattern::new(pattern);
+    if pattern.is_too_long() { Err(TOO_LONG) } else { Ok(pattern) }
+}
+
+fn error(file: &str, line: usize, message: String) -> RulesError {
+    RulesError { name: file.to_owned(), line, column: 1, message }
+}

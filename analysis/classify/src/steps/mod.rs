@@ -1,0 +1,237 @@
+//! Steps: which program runs begin a unit of work of whatever coordinates the job, and what it is called.
+
+mod command;
+mod coordinator;
+mod declared;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
+use proctrace_wire::Exec;
+
+pub use coordinator::Coordinator;
+pub use declared::{Declared, DeclaredStep};
+
+use crate::call::{ARGUMENTS_MAX, Invocation, joined, variants};
+use crate::names::text;
+
+/// Longest name in bytes: a longer one is cut.
+pub const NAME_BYTES_MAX: usize = 200;
+
+/// The way in which a step got its name, those that are asked first before others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NamedBy {
+    /// `PROCTRACE_STEP` in its environment.
+    Variable,
+    /// The span in its environment (`TRACEPARENT`).
+    Span,
+    /// `proctrace mark --step`.
+    Mark,
+    /// A table from outside (`--steps`).
+    Table,
+    /// A rule for the program that started it.
+    Rule,
+}
+
+impl NamedBy {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Variable, Self::Span, Self::Mark, Self::Table, Self::Rule];
+
+    /// Its name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Variable => "environment",
+            Self::Span => "span",
+            Self::Mark => "mark",
+            Self::Table => "table",
+            Self::Rule => "rule",
+        }
+    }
+}
+
+/// What an environment, a table or a rule says of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Named {
+    /// Name of the step.
+    pub name: String,
+    /// Name of its group, if one is given.
+    pub group: Option<String>,
+    /// The way in which it got them.
+    pub by: NamedBy,
+    /// The coordinator whose rule gave the name; empty otherwise.
+    pub coordinator: String,
+}
+
+/// A name from bytes of a payload, cut if it is too long; `None` if nothing is left of it.
+pub fn name_of(bytes: &[u8]) -> Option<String> {
+    let bytes = bytes.trim_ascii();
+    let name = text(&bytes[..bytes.len().min(NAME_BYTES_MAX)]);
+    (!name.is_empty()).then_some(name)
+}
+
+/// Rules and tables that name steps.
+#[derive(Debug, Clone, Default)]
+pub struct StepRules {
+    /// In the order in which they are asked.
+    pub coordinators: Vec<Coordinator>,
+    /// What files from outside say.
+    pub declared: Declared,
+}
+
+/// The coordinators that are compiled in.
+const BUILT_IN: [(&str, &str); 18] = [
+    ("o2dpg", include_str!("../../../rules/steps/o2dpg.toml")),
+    ("snakemake", include_str!("../../../rules/steps/snakemake.toml")),
+    ("nextflow", include_str!("../../../rules/steps/nextflow.toml")),
+    ("cwltool", include_str!("../../../rules/steps/cwltool.toml")),
+    ("slurm", include_str!("../../../rules/steps/slurm.toml")),
+    ("ci", include_str!("../../../rules/steps/ci.toml")),
+    ("make", include_str!("../../../rules/steps/make.toml")),
+    ("ninja", include_str!("../../../rules/steps/ninja.toml")),
+    ("ctest", include_str!("../../../rules/steps/ctest.toml")),
+    ("cargo", include_str!("../../../rules/steps/cargo.toml")),
+    ("go", include_str!("../../../rules/steps/go.toml")),
+    ("jvm", include_str!("../../../rules/steps/jvm.toml")),
+    ("npm", include_str!("../../../rules/steps/npm.toml")),
+    ("bazel", include_str!("../../../rules/steps/bazel.toml")),
+    ("tox", include_str!("../../../rules/steps/tox.toml")),
+    ("pytest", include_str!("../../../rules/steps/pytest.toml")),
+    ("parallel", include_str!("../../../rules/steps/parallel.toml")),
+    ("xargs", include_str!("../../../rules/steps/xargs.toml")),
+];
+
+/// A set of coordinators, by their numbers.
+pub type Coordinating = u64;
+
+/// Maximum number of coordinators.
+pub const COORDINATORS_MAX: usize = Coordinating::BITS as usize;
+
+impl StepRules {
+    /// The coordinators that are compiled in.
+    ///
+    /// # Panics
+    /// Never: a test parses them.
+    pub fn built_in() -> Self {
+        let coordinators = BUILT_IN
+            .iter()
+            .map(|(name, toml)| Coordinator::parse(name, toml).expect("a test parses them"))
+            .collect();
+        Self { coordinators, declared: Declared::default() }
+    }
+
+    /// Names of the coordinators that are compiled in.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// Coordinators with steps that are known by a variable only.
+    fn by_variable(&self) -> Coordinating {
+        let all = self.coordinators.iter().enumerate();
+        all.filter(|(_, it)| it.is_by_variable()).fold(0, |set, (at, _)| set | 1 << at)
+    }
+
+    /// Environment variables that name steps.
+    pub fn variables(&self) -> BTreeSet<Vec<u8>> {
+        self.coordinators.iter().flat_map(Coordinator::variables).map(<[u8]>::to_vec).collect()
+    }
+}
+
+/// A program run as rules and tables for steps see it.
+#[derive(Debug)]
+pub(crate) struct Run<'a, 'e> {
+    pub call: Invocation<'a>,
+    /// Its names with which rules are compared.
+    pub names: [&'a [u8]; 3],
+    pub exec: &'a Exec<'e>,
+    line: OnceCell<Cow<'a, [u8]>>,
+}
+
+impl<'a, 'e> Run<'a, 'e> {
+    fn of(exec: &'a Exec<'e>, rules: &super::Rules) -> Self {
+        let call = Invocation::of(exec, &rules.interpreters);
+        Self { names: variants(call.name), call, exec, line: OnceCell::new() }
+    }
+
+    /// Arguments joined by spaces.
+    fn line(&self) -> &[u8] {
+        self.line.get_or_init(|| joined(self.exec.argv))
+    }
+
+    /// The text that a shell was given, or the command line with the name of the program for its path.
+    fn command(&self) -> Cow<'a, [u8]> {
+        if let Some(text) = self.call.text {
+            return command::of_text(&text[..text.len().min(ARGUMENTS_MAX)]).into();
+        }
+        let argv = &self.exec.argv[..self.exec.argv.len().min(ARGUMENTS_MAX)];
+        let mut rest = argv.splitn(2, |byte| *byte == 0);
+        let arguments = rest.nth(1).unwrap_or_default();
+        let program = crate::names::base(self.exec.known_as());
+        joined(&[program, b"\0", arguments].concat()).into_owned().into()
+    }
+
+    /// The name of the program that does the work: the first one of a shell's text.
+    fn program(&self) -> &'a [u8] {
+        self.call.text.and_then(command::program).unwrap_or(self.call.name)
+    }
+}
+
+/// Coordinators whose rules a program may concern, by its names only: the same for all its runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Candidates {
+    /// It may be one of these.
+    coordinators: Coordinating,
+    /// It may be a step of one of these, whoever started it.
+    anywhere: Coordinating,
+}
+
+impl super::Rules {
+    /// Coordinators whose rules the program of an exec may concern.
+    pub fn step_candidates(&self, exec: &Exec<'_>) -> Candidates {
+        let names = variants(Invocation::of(exec, &self.interpreters).name);
+        let set = |holds: &dyn Fn(&Coordinator) -> bool| {
+            let all = self.steps.coordinators.iter().enumerate();
+            all.filter(|(_, it)| holds(it)).fold(0, |set, (at, _)| set | 1 << at)
+        };
+        Candidates {
+            coordinators: set(&|coordinator| coordinator.may_be(names)),
+            anywhere: set(&|coordinator| coordinator.may_have_anywhere(names)),
+        }
+    }
+
+    /// The coordinators that a program run is, and what it is a step of where `started_by` are the coordinators that
+    /// the process runs that started it, if this is its first exec. `variables` are those of its environment that
+    /// rules read.
+    pub fn step_of(
+        &self,
+        exec: &Exec<'_>,
+        candidates: Candidates,
+        pid_and_ns: (i32, u64),
+        started_by: Option<Coordinating>,
+        variables: &[(Vec<u8>, Vec<u8>)],
+    ) -> (Coordinating, Option<Named>) {
+        let by_variable = if variables.is_empty() { 0 } else { self.steps.by_variable() };
+        let asked = started_by.unwrap_or(0) | candidates.anywhere | by_variable;
+        // Most program runs are neither.
+        if candidates.coordinators | asked == 0 && self.steps.declared.is_empty() {
+            return (0, None);
+        }
+        let run = Run::of(exec, self);
+        let of = |set: Coordinating| {
+            let all = self.steps.coordinators.iter().enumerate();
+            all.filter(move |(at, _)| set & 1 << at != 0)
+        };
+        let coordinating = of(candidates.coordinators)
+            .filter(|(_, coordinator)| coordinator.is(&run))
+            .fold(0, |set, (at, _)| set | 1 << at);
+        let ruled = || {
+            of(asked).find_map(|(at, coordinator)| {
+                let is_child = started_by.is_some_and(|set| set & 1 << at != 0);
+                coordinator.step(&run, is_child, variables)
+            })
+        };
+        (coordinating, self.steps.declared.of(&run, pid_and_ns).or_else(ruled))
+    }
+}

@@ -1,0 +1,303 @@
+//! Tests of rules and tables for steps.
+
+use proctrace_wire::layout::ExecFixed;
+use proptest::prelude::*;
+use zerocopy::FromZeros;
+
+use super::*;
+use crate::Rules;
+
+fn argv(words: &[&str]) -> Vec<u8> {
+    words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect()
+}
+
+/// What a command in this directory is, started by such a program.
+fn step_with(
+    rules: &Rules,
+    by: &[&str],
+    command: &[&str],
+    cwd: &str,
+    variables: &[(&str, &str)],
+) -> Option<Named> {
+    let exec = |argv: &'_ [u8], path: &str| {
+        let fixed = ExecFixed::new_zeroed();
+        let path = path.to_owned();
+        let argv = argv.to_vec();
+        move |with: &dyn Fn(&Exec<'_>)| {
+            with(&Exec {
+                fixed,
+                path: path.as_bytes(),
+                interp: b"",
+                exe: path.as_bytes(),
+                cwd: cwd.as_bytes(),
+                argv: &argv,
+            });
+        }
+    };
+    let started_by = std::cell::Cell::new(0);
+    exec(&argv(by), by[0])(&|exec| {
+        started_by.set(rules.step_of(exec, rules.step_candidates(exec), (1, 0), None, &[]).0)
+    });
+    let named = std::cell::RefCell::new(None);
+    let variables: Vec<(Vec<u8>, Vec<u8>)> =
+        variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    exec(&argv(command), command[0])(&|exec| {
+        *named.borrow_mut() = rules
+            .step_of(
+                exec,
+                rules.step_candidates(exec),
+                (7, 5_000_000_000),
+                Some(started_by.get()),
+                &variables,
+            )
+            .1;
+    });
+    named.into_inner()
+}
+
+fn step(by: &[&str], command: &[&str], cwd: &str) -> Option<(String, String)> {
+    let named = step_with(&Rules::built_in(), by, command, cwd, &[])?;
+    Some((named.name, named.group.unwrap_or_default()))
+}
+
+#[test]
+fn built_in_rules_are_well_formed_and_name_their_steps() {
+    let rules = StepRules::built_in();
+    assert_eq!(rules.coordinators.len(), StepRules::names().count());
+    let is = |name: &str, group: &str| Some((name.to_owned(), group.to_owned()));
+    let sh = |text| ["/bin/sh", "-c", text];
+    for (by, command, cwd, expected) in [
+        (
+            &["make", "-j4"][..],
+            &["/usr/bin/gcc", "-c", "-o", "a.o", "a.c"][..],
+            "/w",
+            is("a.o", "gcc"),
+        ),
+        (&["make"], &sh("cd sub && cc -o 'x/b.o' -c b.c; true"), "/w", is("x/b.o", "cc")),
+        (&["make"], &["/usr/bin/make", "-C", "sub", "all"], "/w", is("make -C sub all", "make")),
+        (
+            &["make"],
+            &sh("set -o pipefail; sort a | uniq > b"),
+            "/w",
+            is("sort a | uniq > b", "sort"),
+        ),
+        (&["bash", "x.sh"], &["/usr/bin/gcc", "-o", "a.o", "a.c"], "/w", None),
+        (&["ninja"], &sh(": && /usr/bin/c++ a.o -o prog && :"), "/w", is("prog", "c++")),
+        (&["ctest", "-j2"], &["/w/b/unit", "--fast"], "/w", is("unit --fast", "unit")),
+        (
+            &["cargo", "build"],
+            &[
+                "rustc",
+                "--crate-name",
+                "serde",
+                "src/lib.rs",
+                "--crate-type",
+                "lib",
+                "--out-dir",
+                "/t/deps",
+            ],
+            "/w",
+            is("serde", "rustc lib"),
+        ),
+        (
+            &["cargo", "build"],
+            &[
+                "rustc",
+                "--crate-name",
+                "build_script_build",
+                "build.rs",
+                "--crate-type",
+                "bin",
+                "--out-dir",
+                "/t/build/serde-12ab",
+                "-C",
+                "x",
+            ],
+            "/w",
+            is("serde-12ab (build script)", "rustc build script"),
+        ),
+        (
+            &["cargo", "build"],
+            &["rustc", "-", "--crate-name", "___", "--print=file-names"],
+            "/w",
+            None,
+        ),
+        (&["cargo", "build"], &["rustc", "-vV"], "/w", None),
+        (
+            &["cargo", "build"],
+            &["/t/build/serde-12ab/build-script-build"],
+            "/r/serde-1.0",
+            is("serde-1.0 build script", "build script"),
+        ),
+        (&["cargo", "test"], &["/t/debug/deps/unit-0f1e"], "/w", is("unit-0f1e", "test")),
+        (
+            &["go", "build"],
+            &["/go/pkg/tool/compile", "-o", "$WORK/b001/_pkg_.a", "-p", "fmt"],
+            "/w",
+            is("fmt", "compile"),
+        ),
+        (&["go", "build"], &["/go/pkg/tool/compile", "-V=full"], "/w", None),
+        (&["go", "test"], &["/tmp/go-build1/b001/x.test", "-test.v"], "/w", is("x.test", "test")),
+        (
+            &["java", "-jar", "mvn"],
+            &["/usr/bin/java", "-jar", "/t/surefirebooter123.jar"],
+            "/w/core",
+            is("surefire core", "surefire"),
+        ),
+        (&["npm", "run", "build"], &sh("tsc -b"), "/w", is("tsc -b", "tsc")),
+        (
+            &["pytest", "-n2"],
+            &["/usr/bin/python3", "-u", "-c", "import sys;exec(eval(sys.stdin.readline()))"],
+            "/w",
+            is("worker", "worker"),
+        ),
+        (&["xargs", "-P", "2", "-n1", "gzip"], &["/bin/gzip", "a"], "/w", is("gzip a", "gzip")),
+        (
+            &["/usr/bin/perl", "/usr/bin/parallel", "-j2", "x"],
+            &["/bin/bash", "-c", "echo a | sort"],
+            "/w",
+            is("echo a | sort", "echo"),
+        ),
+        (&["/usr/bin/perl", "/usr/bin/parallel", "-j2", "x"], &["sh", "-c", "tput el"], "/w", None),
+        (&["/usr/bin/perl", "/usr/bin/parallel", "-j2", "x"], &["/bin/hostname"], "/w", None),
+        (&["xargs", "rm"], &["/bin/rm", "a"], "/w", None),
+        (
+            &["/usr/bin/python3", "-m", "snakemake", "-c2"],
+            &["/bin/bash", "-c", "set -euo pipefail;  bwa mem a.fq > a.bam"],
+            "/w",
+            is("bwa mem a.fq > a.bam", "bwa"),
+        ),
+        (
+            &["/usr/bin/python3", "-m", "snakemake", "-c2"],
+            &[
+                "/usr/bin/python3",
+                "-m",
+                "snakemake",
+                "--target-jobs",
+                "align:sample=A",
+                "--cores",
+                "1",
+            ],
+            "/w",
+            is("align:sample=A", "align"),
+        ),
+        (&["java"], &["/bin/bash", ".command.run"], "/w/work/ab/cdef01", is("cdef01", "task")),
+        (
+            &["/usr/bin/python3", "/o/MC/workflow_runner/o2dpg_workflow_runner.py", "-f", "w.json"],
+            &["/bin/bash", "-c", ". jobutils.sh; taskwrapper sgnsim_3.log 'o2-sim'"],
+            "/w/tf3",
+            is("sgnsim_3", ""),
+        ),
+    ] {
+        assert_eq!(step(by, command, cwd), expected, "{command:?} of {by:?}");
+    }
+}
+
+#[test]
+fn variables_name_steps_where_they_are_recorded() {
+    let rules = Rules::built_in();
+    let of = |by: &[&str], variables: &[(&str, &str)]| {
+        let named = step_with(&rules, by, &["/bin/sh", "-c", "true; x"], "/w", variables)?;
+        Some((named.name, named.group))
+    };
+    let is = |name: &str, group: Option<&str>| Some((name.to_owned(), group.map(str::to_owned)));
+    assert_eq!(of(&["npm", "run"], &[("npm_lifecycle_event", "build")]), is("build", Some("x")));
+    let test = [("PYTEST_CURRENT_TEST", "tests/test_a.py::test_b (call)")];
+    assert_eq!(of(&["python3"], &test), is("test_a.py::test_b", Some("test")));
+    assert_eq!(of(&["slurmstepd"], &[("SLURM_STEP_ID", "3")]), is("srun 3", Some("srun")));
+    assert_eq!(of(&["bash"], &[]), None);
+    assert!(rules.steps.variables().contains(&b"GITHUB_ACTION"[..]));
+}
+
+#[test]
+fn rules_from_outside_come_before_others_and_say_what_is_wrong() {
+    let mine = "coordinator = [\"make\"]\n[[step]]\ncalled = [{ as = \"x{}\", program = true }]\n";
+    let rules = Rules::built_in().with_steps("mine/steps.toml", mine.as_bytes()).unwrap();
+    let named = step_with(&rules, &["make"], &["/bin/cc", "-o", "a.o"], "/", &[]).unwrap();
+    assert_eq!((&*named.name, &*named.coordinator), ("xcc", "steps.toml"));
+    for (toml, says) in [
+        ("coordinator = 1\n", "m.toml:1:15: "),
+        ("coordinator = [\"x\"]\nstep = []\n", "m.toml:1:1: a coordinator needs a [[step]]"),
+        ("coordinator = [\"x\"]\n[[step]]\ncalled = []\n", "m.toml:2:1: a step needs a name"),
+        ("[[step]]\ncalled = [{ as = \"x\" }]\n", "m.toml:1:1: no `coordinator` can have"),
+        (
+            "coordinator = [\"x\"]\n[[step]]\ncalled = [{ line = \"a\" }]\n",
+            "m.toml:2:1: a pattern of a name needs one {}",
+        ),
+        (
+            "coordinator = [\"x\"]\n[[step]]\ncalled = [{ line = \"{}\", program = true }]\n",
+            "m.toml:2:1: a part of a name is one of",
+        ),
+        (
+            "coordinator = [\"x\"]\n[[step]]\ncalled = [{ program = true, value = \"{}\" }]\n",
+            "m.toml:2:1: only a variable",
+        ),
+    ] {
+        let error = Rules::built_in().with_steps("m.toml", toml.as_bytes()).unwrap_err();
+        assert!(error.to_string().starts_with(says), "{error} is not {says}");
+    }
+}
+
+#[test]
+fn tables_name_steps_by_command_directory_and_process() {
+    let csv = "name,group,pid,begin,command,directory\n\
+               a,g,,,run *,/w/a\n\
+               b,,,,\"run x\",\n\
+               c,,7,5.5,,\n\
+               d,,9,,,\n";
+    let of = |rules: &Rules, command: &[&str], cwd: &str| {
+        step_with(rules, &["bash"], command, cwd, &[]).map(|named| named.name)
+    };
+    let rules = Rules::built_in().with_steps("t.csv", csv.as_bytes()).unwrap();
+    assert_eq!(of(&rules, &["sh", "-c", "run y"], "/w/a").as_deref(), Some("c"));
+    let without = csv.replace("c,,7,5.5,,\n", "c,,7,9.5,,\n");
+    let rules = Rules::built_in().with_steps("t.csv", without.as_bytes()).unwrap();
+    assert_eq!(of(&rules, &["sh", "-c", "run y"], "/w/a").as_deref(), Some("a"));
+    assert_eq!(of(&rules, &["sh", "-c", " run x "], "/w/b").as_deref(), Some("b"));
+    assert_eq!(of(&rules, &["run", "x"], "/w/b").as_deref(), Some("b"));
+    assert_eq!(of(&rules, &["sh", "-c", "run y"], "/w/b"), None);
+
+    let json = br#"{"stages": [
+        {"name": "digi_1", "cmd": "echo *; cp a b", "cwd": "./tf1", "needs": ["sgn_1"], "labels": []},
+        {"name": "digi_2", "cmd": "echo *; cp a b", "cwd": "./tf2", "needs": ["sgn_2"]}]}"#;
+    let rules = Rules::built_in().with_steps("workflow.json", json).unwrap();
+    let bash = ["bash", "-c", "echo *; cp a b"];
+    assert_eq!(of(&rules, &bash, "/job/tf2").as_deref(), Some("digi_2"));
+    assert_eq!(of(&rules, &bash, "/job/tf3"), None);
+    let named = rules.steps.declared.named("digi_1").unwrap();
+    assert_eq!(
+        (named.group.as_deref(), named.needs.as_deref()),
+        (Some("digi"), Some(&["sgn_1".to_owned()][..]))
+    );
+    let array = br#"[{"name": "n", "pid": 7, "needs": []}]"#;
+    let rules = Rules::built_in().with_steps("steps.json", array).unwrap();
+    assert_eq!(of(&rules, &["x"], "/").as_deref(), Some("n"));
+}
+
+#[test]
+fn tables_say_what_is_wrong() {
+    for (file, content, says) in [
+        ("t.csv", "name,command\n,x\n", "a step needs a name"),
+        ("t.csv", "name,command\nx,\n", "a step needs a pid, a command or a directory"),
+        ("t.csv", "name,colour\nx,red\n", "unknown field `colour`"),
+        ("t.json", "{\"stages\": 3}", "neither an array of steps nor a workflow"),
+        ("t.json", "[{\"name\": 3}]", "invalid type: integer"),
+        ("t.json", "[", "EOF while parsing"),
+        ("t.toml", "\u{0}", "m"),
+    ] {
+        let error = Rules::built_in().with_steps(file, content.as_bytes()).unwrap_err();
+        assert!(error.to_string().contains(says), "{error} does not say {says}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_table_is_read_or_refused(file in "t\\.(csv|json|toml)", content in "([a-z,\"{}\\[\\]:=\n*]|name|pid|-1|stages){0,60}") {
+        let _ = Rules::generic().with_steps(&file, content.as_bytes());
+    }
+
+    #[test]
+    fn any_exec_is_a_step_or_none(text in "[ a-c;&|\n=({'\"o-]{0,60}", cwd in "[/a-c]{0,9}") {
+        let _ = step(&["make"], &["/bin/sh", "-c", &text], &cwd);
+    }
+}

@@ -1,0 +1,296 @@
+//! What each step ran and used, alone and with those that are parts of it, and sums over groups of steps.
+
+use std::collections::BTreeMap;
+
+use proctrace_findings::{Figure, Figures};
+use proctrace_recording::Recording;
+use proctrace_recording::process::Process;
+use proctrace_recording::steps::{NamedBy, Step};
+use proctrace_stats::lower_median;
+use proctrace_wire::Outcome;
+
+use crate::ends::known_status;
+use crate::figures::{OfProcesses, is_known};
+use crate::passes::with_readings;
+
+/// What a step ran and used, with all steps that are parts of it.
+#[derive(Debug, Clone)]
+pub struct StepSum {
+    /// Time at which it began.
+    pub begin_ns: u64,
+    /// Time at which its first process ended, for which whoever started it waits; or the recording. If the step is a
+    /// mark, the last of its processes.
+    pub end_ns: u64,
+    /// False if this process was alive when the recording ended.
+    pub has_ended: bool,
+    /// Processes, its first one included.
+    pub processes: u64,
+    /// Figures of all of them.
+    pub figures: Figures,
+    /// Largest sum of the PSS of all of them at one time; `None` if memory was not read while it was there.
+    pub peak_pss_bytes: Option<u64>,
+    /// The end of its first process; `None` if that is not known.
+    pub outcome: Option<Outcome>,
+}
+
+impl StepSum {
+    /// Wall time from its begin to its end.
+    pub fn wall_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.begin_ns)
+    }
+
+    /// Mean number of CPUs that it used while it was there.
+    pub fn cores_in_use(&self) -> Option<f64> {
+        let cpu_ns = self.figures[Figure::CpuNs]?;
+        (self.wall_ns() > 0).then(|| cpu_ns as f64 / self.wall_ns() as f64)
+    }
+
+    /// True if its first process did not exit with 0.
+    pub fn failed(&self) -> bool {
+        self.outcome.is_some_and(|outcome| outcome != Outcome::Code(0))
+    }
+}
+
+/// The group of a step: that which it was given, or its name without a number at its end and with `#` in place of others.
+pub fn group_of(step: &Step) -> String {
+    let named = &step.named;
+    named.group.clone().unwrap_or_else(|| {
+        let without = named.name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let is_numbered = without.len() < named.name.len();
+        let without = without.strip_suffix(['_', '-', '.', ' ', '#']).filter(|_| is_numbered);
+        without_numbers(without.filter(|name| !name.is_empty()).unwrap_or(&named.name))
+    })
+}
+
+fn without_numbers(name: &str) -> String {
+    let mut shape = String::with_capacity(name.len());
+    for letter in name.chars() {
+        match letter {
+            '0'..='9' if shape.ends_with('#') => {}
+            '0'..='9' => shape.push('#'),
+            _ => shape.push(letter),
+        }
+    }
+    shape
+}
+
+/// The sums of all steps, in their order.
+pub fn sums(recording: &Recording) -> Vec<StepSum> {
+    let steps = &recording.steps;
+    let zero = |figure: Figure| {
+        (is_known(recording, figure) && figure.adds_up() && !figure.is_largest()).then_some(0)
+    };
+    let empty = Figures::of(zero);
+    let mut sums: Vec<StepSum> = steps
+        .all
+        .iter()
+        .map(|step| {
+            let run = &recording.runs[step.run as usize];
+            let process = recording.processes.get(run.process as usize);
+            let is_mark = step.named.by == NamedBy::Mark;
+            let first = process.filter(|_| !is_mark);
+            let ended_ns = first.map_or(Some(run.time_ns), Process::ended_ns);
+            StepSum {
+                begin_ns: run.time_ns,
+                end_ns: ended_ns.unwrap_or(recording.last_ns),
+                has_ended: ended_ns.is_some(),
+                processes: 0,
+                peak_pss_bytes: None,
+                figures: empty,
+                outcome: first.and_then(known_status).map(Outcome::of_status),
+            }
+        })
+        .collect();
+    if sums.is_empty() {
+        return sums;
+    }
+    let all = OfProcesses::new(recording, 0..recording.processes.len());
+    for (at, process) in recording.processes.iter().enumerate() {
+        let number = u32::try_from(at).unwrap_or(u32::MAX);
+        let Some(step) = steps.of_process(number) else { continue };
+        let sum = &mut sums[step as usize];
+        sum.processes += 1;
+        if steps.all[step as usize].named.by == NamedBy::Mark {
+            sum.has_ended &= process.ended_ns().is_some();
+            sum.end_ns = sum.end_ns.max(process.ended_ns().unwrap_or(recording.last_ns));
+        }
+        sum.figures = sum.figures.plus(&all.of(at));
+    }
+    peaks(recording, &mut sums);
+    // A part comes after the whole.
+    for at in (0..sums.len()).rev() {
+        let Some(whole) = steps.all[at].parent else { continue };
+        let part = sums[at].clone();
+        let is_mark = steps.all[whole as usize].named.by == NamedBy::Mark;
+        let whole = &mut sums[whole as usize];
+        if is_mark {
+            whole.has_ended &= part.has_ended;
+            whole.end_ns = whole.end_ns.max(part.end_ns);
+        }
+        whole.processes += part.processes;
+        whole.figures = whole.figures.plus(&part.figures);
+    }
+    sums
+}
+
+/// Largest sums of PSS at one time, with that of parts.
+fn peaks(recording: &Recording, sums: &mut [StepSum]) {
+    let steps = &recording.steps;
+    let mut at_once: BTreeMap<u32, u64> = BTreeMap::new();
+    for (_, readings) in with_readings(recording, |_| true) {
+        at_once.clear();
+        for reading in readings {
+            let Some(step) =
+                u32::try_from(reading.process).ok().and_then(|at| steps.of_process(at))
+            else {
+                continue;
+            };
+            for step in steps.up(step) {
+                *at_once.entry(step).or_default() += reading.record.pss_bytes;
+            }
+        }
+        for (step, bytes) in &at_once {
+            let peak = &mut sums[*step as usize].peak_pss_bytes;
+            *peak = (*peak).max(Some(*bytes));
+        }
+    }
+}
+
+/// Steps of one group.
+#[derive(Debug, Clone)]
+pub struct StepGroup {
+    /// Its name.
+    pub name: String,
+    /// Number of its steps.
+    pub steps: u64,
+    /// Number of those whose first process did not exit with 0.
+    pub failed: u64,
+    /// Median of their wall times.
+    pub median_wall_ns: u64,
+    /// The longest wall time.
+    pub longest_wall_ns: u64,
+    /// Sum of their wall times.
+    pub wall_ns: u64,
+    /// Processes of all.
+    pub processes: u64,
+    /// Largest peak of the PSS of one of them; `None` if memory was not read.
+    pub peak_pss_bytes: Option<u64>,
+    /// Figures of all.
+    pub figures: Figures,
+}
+
+impl StepGroup {
+    /// Mean number of CPUs that one of its steps used.
+    pub fn cores_in_use(&self) -> Option<f64> {
+        let cpu_ns = self.figures[Figure::CpuNs]?;
+        (self.wall_ns > 0).then(|| cpu_ns as f64 / self.wall_ns as f64)
+    }
+}
+
+/// The groups of steps, those with most wall time first. A step within another one of its group counts there only.
+pub fn groups(recording: &Recording, sums: &[StepSum]) -> Vec<StepGroup> {
+    let steps = &recording.steps;
+    let names: Vec<String> = steps.all.iter().map(group_of).collect();
+    let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, name) in names.iter().enumerate() {
+        let number = u32::try_from(at).unwrap_or(u32::MAX);
+        let mut around = steps.up(number).skip(1);
+        if around.all(|whole| names[whole as usize] != *name) {
+            by_name.entry(name).or_default().push(at);
+        }
+    }
+    let mut groups: Vec<StepGroup> = by_name
+        .into_iter()
+        .filter_map(|(name, members)| {
+            let of = || members.iter().map(|at| &sums[*at]);
+            let mut walls: Vec<u64> = of().map(StepSum::wall_ns).collect();
+            let first = of().next()?.figures;
+            Some(StepGroup {
+                name: name.to_owned(),
+                steps: members.len() as u64,
+                failed: of().filter(|sum| sum.failed()).count() as u64,
+                longest_wall_ns: walls.iter().copied().max().unwrap_or(0),
+                wall_ns: walls.iter().fold(0, |sum, wall| sum.saturating_add(*wall)),
+                median_wall_ns: lower_median(&mut walls)?,
+                processes: of().map(|sum| sum.processes).sum(),
+                peak_pss_bytes: of().filter_map(|sum| sum.peak_pss_bytes).max(),
+                figures: of().skip(1).fold(first, |all, sum| all.plus(&sum.figures)),
+            })
+        })
+        .collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.wall_ns));
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proctrace_scenes::{MS, Scene};
+
+    /// A coordinator that starts two steps of a group, of which the second has a part, and something that is no step.
+    fn scene() -> Recording {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.exec(0, 1, "/bin/runner", (0, 0));
+        scene.fork(MS, 1, 2).in_environment(&["PROCTRACE_STEP=digi_1"]);
+        scene.exec(2 * MS, 2, "/bin/sh", (0, 0)).fork(3 * MS, 2, 3);
+        // It inherits the name.
+        scene.exec(4 * MS, 3, "/bin/sim", (0, 0)).exit(12 * MS, 3, (5 * MS, 0));
+        scene.exit(14 * MS, 2, (MS, 0));
+        scene.fork(15 * MS, 1, 4).in_environment(&["PROCTRACE_STEP=digi_2"]);
+        scene.exec(16 * MS, 4, "/bin/sh", (0, 0)).fork(17 * MS, 4, 5);
+        // Without an environment, but within the step; its child has it again.
+        scene.in_environment(&[]).exec(18 * MS, 5, "/bin/env", (0, 0)).fork(19 * MS, 5, 6);
+        scene.in_environment(&["PROCTRACE_STEP=digi_2"]).exec(20 * MS, 6, "/bin/sim", (0, 0));
+        scene.exit(26 * MS, 6, (2 * MS, 0)).fork(26 * MS, 5, 7);
+        scene.in_environment(&["PROCTRACE_STEP=part", "PROCTRACE_STEP_GROUP=parts"]);
+        scene.exec(27 * MS, 7, "/bin/part", (0, 0)).exit(30 * MS, 7, (MS, 0));
+        scene.exit(31 * MS, 5, (0, 0)).exit_with(32 * MS, 4, (0, 0), |exit| exit.status = 1 << 8);
+        scene.fork(33 * MS, 1, 8).in_environment(&[]);
+        scene.exec(34 * MS, 8, "/bin/true", (0, 0)).exit(35 * MS, 8, (0, 0));
+        scene.exit(40 * MS, 1, (0, 0)).load(None)
+    }
+
+    #[test]
+    fn processes_belong_to_the_innermost_step_and_sums_go_up() {
+        let recording = scene();
+        let names: Vec<&str> = recording.steps.all.iter().map(|step| &*step.named.name).collect();
+        assert_eq!(names, ["digi_1", "digi_2", "part"]);
+        assert_eq!(recording.steps.all[2].parent, Some(1));
+        let of = |at: u32| recording.steps.of_process(at);
+        let all: Vec<Option<u32>> = (0..8).map(of).collect();
+        assert_eq!(all, [None, Some(0), Some(0), Some(1), Some(1), Some(1), Some(2), None]);
+        let sums = sums(&recording);
+        let told: Vec<_> = sums
+            .iter()
+            .map(|sum| {
+                (sum.processes, sum.wall_ns() / MS, sum.figures[Figure::CpuNs], sum.failed())
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [(2, 12, Some(6 * MS), false), (4, 16, Some(3 * MS), true), (1, 3, Some(MS), false)]
+        );
+    }
+
+    #[test]
+    fn steps_with_numbers_in_their_names_are_a_group() {
+        let recording = scene();
+        let groups = groups(&recording, &sums(&recording));
+        let told: Vec<_> = groups
+            .iter()
+            .map(|group| (&*group.name, group.steps, group.failed, group.processes))
+            .collect();
+        assert_eq!(told, [("digi", 2, 1, 6), ("parts", 1, 0, 1)]);
+        assert_eq!((groups[0].median_wall_ns, groups[0].longest_wall_ns), (12 * MS, 16 * MS));
+        assert_eq!(groups[0].figures[Figure::CpuNs], Some(9 * MS));
+    }
+
+    #[test]
+    fn a_job_that_names_no_steps_has_none() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.exec(0, 1, "/bin/true", (0, 0));
+        let recording = scene.exit(MS, 1, (0, 0)).load(None);
+        assert!(recording.steps.all.is_empty() && sums(&recording).is_empty());
+        assert_eq!(recording.steps.of_process(0), None);
+    }
+}

@@ -1,0 +1,346 @@
+//! Steps: the process subtrees that are units of work of whatever coordinates the job, with the names that it gives them.
+//!
+//! A program run begins a step if its environment names another one than is in effect where it was started. A process
+//! belongs to the innermost step of its last program run, and so does what that starts.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proctrace_classify::Rules;
+use proctrace_classify::fast::{FastMap, FastSet};
+use proctrace_classify::steps::{Candidates, Coordinating, NAME_BYTES_MAX, name_of};
+pub use proctrace_classify::steps::{Named, NamedBy};
+use proctrace_replay::variables;
+use proctrace_wire::Exec;
+
+/// Environment variable with the name of a step.
+pub const NAME: &str = "PROCTRACE_STEP";
+/// Environment variable with the name of the group of a step.
+pub const GROUP: &str = "PROCTRACE_STEP_GROUP";
+/// Environment variable with the span of a distributed trace: version, trace, span and flags (W3C Trace Context).
+pub const TRACEPARENT: &str = "TRACEPARENT";
+
+/// Maximum number of environments that are kept: each has a name of its own in a hostile trace.
+const ENVIRONMENTS_MAX: usize = 1 << 20;
+/// Maximum number of steps.
+const STEPS_MAX: usize = 1 << 20;
+
+/// The step that an environment names, as NAME=value strings with their NULs.
+fn of_environment(variables: &[(Vec<u8>, Vec<u8>)]) -> Option<Named> {
+    let value = |name: &str| value_of(variables, name.as_bytes());
+    let named = |name, group, by| Named { name, group, by, coordinator: String::new() };
+    if let Some(name) = value(NAME).and_then(name_of) {
+        return Some(named(name, value(GROUP).and_then(name_of), NamedBy::Variable));
+    }
+    let span = span_of(value(TRACEPARENT)?)?;
+    Some(named(format!("span {span}"), None, NamedBy::Span))
+}
+
+fn value_of<'a>(variables: &'a [(Vec<u8>, Vec<u8>)], name: &[u8]) -> Option<&'a [u8]> {
+    variables.iter().find(|(key, _)| key == name).map(|(_, value)| &value[..])
+}
+
+/// The span of a `traceparent`: 16 hexadecimal digits, not all of which are zero.
+fn span_of(value: &[u8]) -> Option<&str> {
+    let value = std::str::from_utf8(value).ok()?;
+    let mut parts = value.split('-');
+    let (version, trace, span) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_hex = |part: &str, digits: usize| {
+        part.len() == digits && part.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let is_zero = |part: &str| part.bytes().all(|digit| digit == b'0');
+    let well_formed = is_hex(version, 2) && is_hex(trace, 32) && is_hex(span, 16);
+    (well_formed && version != "ff" && !is_zero(trace) && !is_zero(span)).then_some(span)
+}
+
+/// What an environment says of steps.
+#[derive(Debug)]
+struct Environment {
+    named: Option<Arc<Named>>,
+    /// Variables that rules read.
+    variables: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// The steps of a recording, while its births and execs are read.
+#[derive(Debug)]
+pub(crate) struct Stepping<'a> {
+    rules: &'a Rules,
+    /// Variables that rules read.
+    wanted: BTreeSet<Vec<u8>>,
+    /// What rules a program may concern, by its number.
+    candidates: FastMap<u32, Candidates>,
+    /// Without those that say nothing.
+    environments: FastMap<u64, Environment>,
+    /// Equal names are kept once.
+    known: FastSet<Arc<Named>>,
+    made: Steps,
+    /// The step of what a process starts from now on, if that is not its own.
+    hands_on: FastMap<u32, u32>,
+    /// What processes coordinate, if they do.
+    coordinating: FastMap<u32, Coordinating>,
+    /// What coordinates those that started a process which has not called exec yet.
+    started_by: FastMap<u32, Coordinating>,
+    /// Spans around the whole recording.
+    around_all: FastSet<Arc<Named>>,
+}
+
+impl<'a> Stepping<'a> {
+    pub(crate) fn new(rules: &'a Rules) -> Self {
+        Self {
+            rules,
+            wanted: rules.steps.variables(),
+            candidates: FastMap::default(),
+            environments: FastMap::default(),
+            known: FastSet::default(),
+            made: Steps::default(),
+            hands_on: FastMap::default(),
+            coordinating: FastMap::default(),
+            started_by: FastMap::default(),
+            around_all: FastSet::default(),
+        }
+    }
+
+    fn kept(&mut self, named: Named) -> Arc<Named> {
+        if let Some(known) = self.known.get(&named) {
+            return Arc::clone(known);
+        }
+        let named = Arc::new(named);
+        self.known.insert(Arc::clone(&named));
+        named
+    }
+
+    /// An environment, before the execs that have it.
+    pub(crate) fn environment(&mut self, id: u64, block: &[u8]) {
+        // A later one of this number replaces it.
+        self.environments.remove(&id);
+        if self.environments.len() >= ENVIRONMENTS_MAX {
+            return;
+        }
+        let all = variables(block);
+        let named = of_environment(&all).map(|named| self.kept(named));
+        let read = all.into_iter().filter(|(name, _)| self.wanted.contains(name));
+        let cut = |(name, mut value): (Vec<u8>, Vec<u8>)| {
+            value.truncate(NAME_BYTES_MAX);
+            (name, value)
+        };
+        let variables: Vec<_> = read.map(cut).collect();
+        if named.is_some() || !variables.is_empty() {
+            self.environments.insert(id, Environment { named, variables });
+        }
+    }
+
+    /// A process is born.
+    pub(crate) fn fork(&mut self, process: u32, forker: Option<u32>) {
+        let Some(forker) = forker else { return };
+        if let Some(coordinating) = self.coordinating.get(&forker) {
+            self.started_by.insert(process, *coordinating);
+        }
+        if !self.made.all.is_empty() {
+            let step = self.hands_on.get(&forker).copied().or_else(|| self.made.of_process(forker));
+            self.set(process, step.unwrap_or(NONE));
+        }
+    }
+
+    /// A process executes the program of this number, with which this run begins; at this time since 1970.
+    pub(crate) fn exec(
+        &mut self,
+        exec: &Exec<'_>,
+        program: u32,
+        (process, run): (u32, u32),
+        parent: Option<u32>,
+        unix_ns: u64,
+    ) {
+        if let Some(name) = exec.step_mark() {
+            self.mark(&name, (process, run), parent);
+            return;
+        }
+        let around = self.made.of_process(process);
+        let environment = self.environments.get(&exec.fixed.env_id);
+        let given = environment.and_then(|environment| environment.named.clone());
+        let started_by = self.started_by.remove(&process);
+        let variables = environment.map_or(&[][..], |environment| &environment.variables);
+        let rules = self.rules;
+        let candidates = *match self.candidates.entry(program) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(rules.step_candidates(exec)),
+        };
+        let process_at = (exec.fixed.tgid, unix_ns);
+        let (coordinating, ruled) =
+            rules.step_of(exec, candidates, process_at, started_by, variables);
+        if coordinating == 0 {
+            self.coordinating.remove(&process);
+        } else {
+            self.coordinating.insert(process, coordinating);
+        }
+        if let Some(named) = given
+            && !self.made.has(around, |step| step.by == named.by, &named)
+            && !self.around_all.contains(&named)
+        {
+            if named.by == NamedBy::Span && parent.is_none() {
+                self.around_all.insert(named);
+            } else {
+                self.begin(named, around, (process, run));
+                return;
+            }
+        }
+        if let Some(named) = ruled {
+            // Of what is not told by who started it, the first program run is the step, and not what inherits its signs.
+            let same = |step: &Named| step.by == named.by && step.coordinator == named.coordinator;
+            let is_told = named.by == NamedBy::Rule && started_by.is_some();
+            // The command of a recording is not a step of anything that it started.
+            let is_all = named.by == NamedBy::Rule && parent.is_none();
+            if !is_all && (is_told || !self.made.has(around, same, &named)) {
+                let named = self.kept(named);
+                self.begin(named, around, (process, run));
+            }
+        }
+    }
+
+    /// `proctrace mark --step`: what its parent starts from now on is this step.
+    fn mark(&mut self, name: &[u8], (process, run): (u32, u32), parent: Option<u32>) {
+        let Some(parent) = parent else { return };
+        let around = self.made.of_process(parent);
+        let Some(name) = name_of(name) else {
+            self.hands_on.remove(&parent);
+            if !self.made.all.is_empty() {
+                self.set(process, around.unwrap_or(NONE));
+            }
+            return;
+        };
+        let named =
+            self.kept(Named { name, group: None, by: NamedBy::Mark, coordinator: String::new() });
+        if let Some(step) = self.begin(named, around, (process, run)) {
+            self.hands_on.insert(parent, step);
+        }
+    }
+
+    fn begin(
+        &mut self,
+        named: Arc<Named>,
+        parent: Option<u32>,
+        (process, run): (u32, u32),
+    ) -> Option<u32> {
+        if self.made.all.len() >= STEPS_MAX {
+            self.made.left_out += 1;
+            return None;
+        }
+        let step = u32::try_from(self.made.all.len()).unwrap_or(NONE);
+        self.made.all.push(Step { named, parent, run });
+        self.set(process, step);
+        Some(step)
+    }
+
+    fn set(&mut self, process: u32, step: u32) {
+        let of = &mut self.made.of_process;
+        let at = process as usize;
+        if at >= of.len() {
+            of.resize(at + 1, NONE);
+        }
+        of[at] = step;
+    }
+
+    /// The steps of all.
+    pub(crate) fn steps(mut self) -> Steps {
+        for step in &self.rules.steps.declared.steps {
+            if let Some(needs) = &step.needs {
+                self.made.needs.insert(step.name.clone(), needs.clone());
+            }
+        }
+        self.made
+    }
+}
+
+/// A process subtree that is a unit of work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Its name and group.
+    pub named: Arc<Named>,
+    /// Index of the step that it is a part of.
+    pub parent: Option<u32>,
+    /// Index of the program run with which it begins.
+    pub run: u32,
+}
+
+/// The steps of a recording.
+#[derive(Debug, Default)]
+pub struct Steps {
+    /// In order of their beginnings, so that a step comes after the one that it is a part of.
+    pub all: Vec<Step>,
+    /// Steps beyond the limit.
+    pub left_out: u64,
+    /// Names of the steps that must come before the one of this name, where a table says so.
+    pub needs: BTreeMap<String, Vec<String>>,
+    /// The step of each process, `NONE` for none; those at the end may be missing.
+    of_process: Vec<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Steps {
+    /// The innermost step that a process belongs to.
+    pub fn of_process(&self, process: u32) -> Option<u32> {
+        self.of_process.get(process as usize).copied().filter(|step| *step != NONE)
+    }
+
+    /// A step and those that it is a part of, innermost first.
+    pub fn up(&self, step: u32) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(Some(step), |at| self.all.get(*at as usize)?.parent)
+    }
+
+    /// True if the innermost one around that is of a kind is called so.
+    fn has(&self, around: Option<u32>, kind: impl Fn(&Named) -> bool, named: &Named) -> bool {
+        let mut names = around.into_iter().flat_map(|step| self.up(step));
+        names
+            .find(|step| kind(&self.all[*step as usize].named))
+            .is_some_and(|step| *self.all[step as usize].named == *named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn environments_name_steps() {
+        let named = |block: &[u8]| of_environment(&variables(block));
+        let variable = |name: &str, group: Option<&str>| {
+            let group = group.map(str::to_owned);
+            Some(Named {
+                name: name.to_owned(),
+                group,
+                by: NamedBy::Variable,
+                coordinator: String::new(),
+            })
+        };
+        assert_eq!(named(b"PATH=/bin\0PROCTRACE_STEP=digi_3\0"), variable("digi_3", None));
+        let both = b"PROCTRACE_STEP_GROUP=digi\0PROCTRACE_STEP=digi_3\0";
+        assert_eq!(named(both), variable("digi_3", Some("digi")));
+        assert_eq!(named(b"PROCTRACE_STEP= \0PATH=/bin\0"), None);
+        assert_eq!(named(b"PROCTRACE_STEP=a\nb\xff\0"), variable("a\nb\\xff", None));
+        assert_eq!(named(b""), None);
+        let long = [b"PROCTRACE_STEP=", &[b'x'; 5000][..], b"\0"].concat();
+        assert_eq!(named(&long).unwrap().name.len(), NAME_BYTES_MAX);
+    }
+
+    #[test]
+    fn spans_are_steps_only_if_they_are_well_formed() {
+        let trace = "0af7651916cd43dd8448eb211c80319c";
+        let named = |value: &str| {
+            of_environment(&variables(format!("TRACEPARENT={value}\0").as_bytes()))
+                .map(|it| it.name)
+        };
+        let good = named(&format!("00-{trace}-b7ad6b7169203331-01"));
+        assert_eq!(good.as_deref(), Some("span b7ad6b7169203331"));
+        for bad in [
+            format!("00-{trace}-0000000000000000-01"),
+            format!("ff-{trace}-b7ad6b7169203331-01"),
+            format!("00-{trace}-B7AD6B7169203331-01"),
+            format!("00-{trace}-b7ad6b71692033-01"),
+            "00-b7ad6b7169203331-01".to_owned(),
+            String::new(),
+        ] {
+            assert_eq!(named(&bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Files between steps: who writes and who reads them, until when they are needed, and which dependency is missing.
+
+use proctrace_findings::{Table, Unit, Values};
+use proctrace_overview::options::{Content, Options};
+use proctrace_overview::step_files::{
+    Level, Order, StepFile, StepFlow, StepUse, step_files, step_flows, unused_needs,
+};
+use proctrace_recording::Recording;
+use proctrace_wire::Quantity;
+use proctrace_wire::escape::to_text;
+
+const ROWS: &[Quantity] = &[Quantity::Forks, Quantity::Execs, Quantity::OpenedFiles];
+
+/// Names that are listed in one cell; of others only the number is given.
+const NAMED: usize = 2;
+
+pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
+    let files = step_files(recording, Level::Innermost);
+    let flows = step_flows(recording, &files);
+    let mut tables =
+        vec![missing(recording, &flows), passed_on(recording, &files), inputs(recording, &files)];
+    if !recording.steps.needs.is_empty() {
+        tables.push(unused(recording, &flows));
+    }
+    Content { tables, charts: Vec::new() }
+}
+
+fn name(recording: &Recording, step: u32) -> &str {
+    &recording.steps.all[step as usize].named.name
+}
+
+fn names<'a>(recording: &Recording, uses: impl Iterator<Item = &'a StepUse>) -> String {
+    let all: Vec<&str> = uses.map(|used| name(recording, used.step)).collect();
+    let more = all.len().saturating_sub(NAMED);
+    let mut named = all[..all.len() - more].join(", ");
+    if more > 0 {
+        named.push_str(&format!(" and {more} more"));
+    }
+    named
+}
+
+/// Pairs of steps whose order should have been declared.
+fn missing(recording: &Recording, flows: &[StepFlow<'_>]) -> Table {
+    let of = || flows.iter().filter(|flow| flow.order == Order::Missing);
+    let line = |step: u32| {
+        let run = &recording.runs[recording.steps.all[step as usize].run as usize];
+        Some(recording.line_of(&recording.processes[run.process as usize]).to_owned())
+    };
+    let lines = |of: fn(&StepFlow<'_>) -> u32| {
+        Values::Text(
+            flows
+                .iter()
+                .filter(|flow| flow.order == Order::Missing)
+                .map(|flow| line(of(flow)))
+                .collect(),
+        )
+    };
+    Table::new("step_missing_needs", "Steps that read what another one writes, without waiting for it")
+        .rows_need(ROWS)
+        .text("reader", "reads", of().map(|flow| name(recording, flow.reader)))
+        .text("writer", "what is written by", of().map(|flow| name(recording, flow.writer)))
+        .whole("files", "files", Unit::Count, of().map(|flow| flow.files))
+        .text("example", "example", of().map(|flow| to_text(flow.example)))
+        .column("reader_command", "command that reads", Unit::Text, lines(|flow| flow.reader))
+        .detail()
+        .column("writer_command", "command that writes", Unit::Text, lines(|flow| flow.writer))
+        .detail()
+        .note(
+            "The table of --steps declares neither directly nor through others that the reader comes after the writer: \
+             it went well this time.",
+        )
+}
+
+/// Files that one step reads after another one wrote them.
+fn passed_on(recording: &Recording, files: &[StepFile<'_>]) -> Table {
+    let mut rows: Vec<(&StepFile<'_>, &StepUse)> = files
+        .iter()
+        .filter(|file| file.is_passed_on())
+        .filter_map(|file| Some((file, file.readers().max_by_key(|used| used.last_ns)?)))
+        .collect();
+    rows.sort_by_key(|(file, last)| (last.last_ns, file.path));
+    let of = || rows.iter();
+    Table::new("step_files", "Files that steps pass on, in the order in which they are no longer needed")
+        .rows_need(ROWS)
+        .text("path", "file", of().map(|(file, _)| to_text(file.path)))
+        .text("writers", "written by", of().map(|(file, _)| names(recording, file.writers())))
+        .text("readers", "read by", of().map(|(file, _)| names(recording, file.readers())))
+        .text("last_reader", "last read by", of().map(|(_, last)| name(recording, last.step)))
+        .whole(
+            "last_ns",
+            "at",
+            Unit::Nanoseconds,
+            of().map(|(_, last)| last.last_ns.saturating_sub(recording.first_ns)),
+        )
+        .note("Below the directory in which the command was launched. A file can be deleted when its last reader has ended.")
+}
+
+/// Files below the directory of the job that steps read before any of them wrote them.
+fn inputs(recording: &Recording, files: &[StepFile<'_>]) -> Table {
+    let first = |times: &mut dyn Iterator<Item = u64>| times.min();
+    let rows: Vec<&StepFile<'_>> = files
+        .iter()
+        .filter(|file| {
+            let read = first(&mut file.uses.iter().filter_map(|used| used.read_ns));
+            let written = first(&mut file.uses.iter().filter_map(|used| used.written_ns));
+            read.is_some_and(|read| written.is_none_or(|written| read < written))
+        })
+        .collect();
+    let of = || rows.iter();
+    Table::new("step_inputs", "Files below the job's directory that were there before")
+        .rows_need(ROWS)
+        .text("path", "file", of().map(|file| to_text(file.path)))
+        .text("readers", "read by", of().map(|file| names(recording, file.readers())))
+        .whole("steps", "steps", Unit::Count, of().map(|file| file.readers().count() as u64))
+}
+
+/// Declared needs of which nothing is read.
+fn unused(recording: &Recording, flows: &[StepFlow<'_>]) -> Table {
+    let rows = unused_needs(recording, flows);
+    let of = || rows.iter();
+    Table::new("step_unused_needs", "Declared dependencies of which no file is read")
+        .rows_need(ROWS)
+        .text("step", "step", of().map(|(step, _)| *step))
+        .text("need", "waits for", of().map(|(_, need)| *need))
+        .note("A step may have other reasons to wait: a directory that is made, a service, or a file outside.")
+}
