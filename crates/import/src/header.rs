@@ -9,7 +9,6 @@ use proctrace_wire::{Family, Kind, Quantity, WIRE_VERSION, escape::to_text};
 
 use crate::seen::Seen;
 use crate::totals::{Root, Totals};
-use crate::world::ENV_NAMES;
 
 /// The time of the first line on the clock of the records, which has no relation to that of the machine:
 /// logs do not have it.
@@ -79,7 +78,7 @@ pub(crate) fn of_strace(read: &Read<'_>) -> Header {
     }
     header.opens = read.seen.has(Family::Open);
     if read.totals.with_environment > 0 {
-        header.env_names = ENV_NAMES.map(str::to_owned).to_vec();
+        header.env_names = proctrace_trace::ENV_NAMES.map(str::to_owned).to_vec();
     }
     for quantity in Quantity::ALL {
         if let Some(knowledge) = knowledge(quantity, read) {

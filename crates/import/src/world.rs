@@ -16,18 +16,6 @@ use crate::totals::{Root, Totals};
 
 type FastMap<K, V> = HashMap<K, V, RandomState>;
 
-/// Variables that matter, as a recorder records by default.
-pub(crate) const ENV_NAMES: [&str; 8] = [
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "PYTHONPATH",
-    "ROOTSYS",
-    "PROCTRACE_STEP",
-    "PROCTRACE_STEP_GROUP",
-    "TRACEPARENT",
-];
-
 /// The parent of those whose parent has ended.
 const INIT: i32 = 1;
 
@@ -282,7 +270,7 @@ impl<'a> World<'a> {
         for variable in &strings.strings {
             let mut parts = variable.bytes.splitn(2, |byte| *byte == b'=');
             let name = parts.next().unwrap_or_default();
-            if !ENV_NAMES.iter().any(|known| known.as_bytes() == name) {
+            if !proctrace_trace::ENV_NAMES.iter().any(|known| known.as_bytes() == name) {
                 continue;
             }
             // Half a search path would be searched differently.

@@ -123,19 +123,7 @@ impl Default for Options {
             mounts: false,
             interval: Interval::Affordable,
             memory_interval: None,
-            env_names: [
-                "PATH",
-                "LD_LIBRARY_PATH",
-                "LD_PRELOAD",
-                "PYTHONPATH",
-                "ROOTSYS",
-                // Names of steps: analysis/recording/src/steps.rs.
-                "PROCTRACE_STEP",
-                "PROCTRACE_STEP_GROUP",
-                "TRACEPARENT",
-            ]
-            .map(String::from)
-            .to_vec(),
+            env_names: proctrace_trace::ENV_NAMES.map(String::from).to_vec(),
             wait: Wait::Tree,
             grace: Duration::from_secs(5),
             duration: None,

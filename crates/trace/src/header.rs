@@ -82,6 +82,19 @@ pub const JOB_VARIABLES: &[&str] = &[
 /// Scope in which one process stands for a whole tree: its source read sums over all processes, as prmon does.
 pub const SCOPE_TREE: &str = "tree";
 
+/// Environment variables that are recorded unless others are asked for: those that searches go by, and those that name
+/// steps.
+pub const ENV_NAMES: [&str; 8] = [
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "PYTHONPATH",
+    "ROOTSYS",
+    "PROCTRACE_STEP",
+    "PROCTRACE_STEP_GROUP",
+    "TRACEPARENT",
+];
+
 /// Description of where and how a recording was made. Strings that are really bytes (arguments,
 /// paths) are escaped by `proctrace_wire::escape`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -42,8 +42,8 @@ pub use block::{Block, BlockInfo, RAW_BYTES_MAX};
 pub use error::{Damage, DamageKind, ReadError, WriteError};
 pub use follow::{FollowError, Follower, Skipped};
 pub use header::{
-    CgroupUsage, Ended, Header, HeldUp, Hook, JOB_VARIABLES, LossCount, MachineUse, OfNode,
-    PayloadUsage, Processor, Program, RecorderUsage, SCOPE_TREE, Trailer,
+    CgroupUsage, ENV_NAMES, Ended, Header, HeldUp, Hook, JOB_VARIABLES, LossCount, MachineUse,
+    OfNode, PayloadUsage, Processor, Program, RecorderUsage, SCOPE_TREE, Trailer,
 };
 pub use knowledge::Knowledge;
 pub use meter::Meter;

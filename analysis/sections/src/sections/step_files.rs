@@ -17,9 +17,10 @@ const NAMED: usize = 2;
 pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
     let files = step_files(recording, Level::Innermost);
     let flows = step_flows(recording, &files);
-    let mut tables =
-        vec![missing(recording, &flows), passed_on(recording, &files), inputs(recording, &files)];
+    let mut tables = vec![passed_on(recording, &files), inputs(recording, &files)];
+    // Without a table that declares them, nothing can be missing.
     if !recording.steps.needs.is_empty() {
+        tables.insert(0, missing(recording, &flows));
         tables.push(unused(recording, &flows));
     }
     Content { tables, charts: Vec::new() }
