@@ -163,11 +163,17 @@ impl<'a> Stepping<'a> {
         let rules = self.rules;
         let candidates = *match self.candidates.entry(program) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(rules.step_candidates(exec)),
+            Entry::Vacant(new) => new.insert(rules.steps.candidates(exec, &rules.interpreters)),
         };
         let process_at = (exec.fixed.tgid, unix_ns);
-        let (coordinating, ruled) =
-            rules.step_of(exec, candidates, process_at, started_by, variables);
+        let (coordinating, ruled) = rules.steps.step_of(
+            exec,
+            &rules.interpreters,
+            candidates,
+            process_at,
+            started_by,
+            variables,
+        );
         if coordinating == 0 {
             self.coordinating.remove(&process);
         } else {

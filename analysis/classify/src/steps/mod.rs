@@ -8,7 +8,7 @@ mod tests;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use proctrace_wire::Exec;
 
@@ -150,8 +150,8 @@ pub(crate) struct Run<'a, 'e> {
 }
 
 impl<'a, 'e> Run<'a, 'e> {
-    fn of(exec: &'a Exec<'e>, rules: &super::Rules) -> Self {
-        let call = Invocation::of(exec, &rules.interpreters);
+    fn of(exec: &'a Exec<'e>, interpreters: &HashSet<Vec<u8>>) -> Self {
+        let call = Invocation::of(exec, interpreters);
         Self { names: variants(call.name), call, exec, line: OnceCell::new() }
     }
 
@@ -187,12 +187,12 @@ pub struct Candidates {
     anywhere: Coordinating,
 }
 
-impl super::Rules {
-    /// Coordinators whose rules the program of an exec may concern.
-    pub fn step_candidates(&self, exec: &Exec<'_>) -> Candidates {
-        let names = variants(Invocation::of(exec, &self.interpreters).name);
+impl StepRules {
+    /// Coordinators whose rules the program of an exec may concern, given the names of interpreters.
+    pub fn candidates(&self, exec: &Exec<'_>, interpreters: &HashSet<Vec<u8>>) -> Candidates {
+        let names = variants(Invocation::of(exec, interpreters).name);
         let set = |holds: &dyn Fn(&Coordinator) -> bool| {
-            let all = self.steps.coordinators.iter().enumerate();
+            let all = self.coordinators.iter().enumerate();
             all.filter(|(_, it)| holds(it)).fold(0, |set, (at, _)| set | 1 << at)
         };
         Candidates {
@@ -207,20 +207,21 @@ impl super::Rules {
     pub fn step_of(
         &self,
         exec: &Exec<'_>,
+        interpreters: &HashSet<Vec<u8>>,
         candidates: Candidates,
         pid_and_ns: (i32, u64),
         started_by: Option<Coordinating>,
         variables: &[(Vec<u8>, Vec<u8>)],
     ) -> (Coordinating, Option<Named>) {
-        let by_variable = if variables.is_empty() { 0 } else { self.steps.by_variable() };
+        let by_variable = if variables.is_empty() { 0 } else { self.by_variable() };
         let asked = started_by.unwrap_or(0) | candidates.anywhere | by_variable;
         // Most program runs are neither.
-        if candidates.coordinators | asked == 0 && self.steps.declared.is_empty() {
+        if candidates.coordinators | asked == 0 && self.declared.is_empty() {
             return (0, None);
         }
-        let run = Run::of(exec, self);
+        let run = Run::of(exec, interpreters);
         let of = |set: Coordinating| {
-            let all = self.steps.coordinators.iter().enumerate();
+            let all = self.coordinators.iter().enumerate();
             all.filter(move |(at, _)| set & 1 << at != 0)
         };
         let coordinating = of(candidates.coordinators)
@@ -232,6 +233,6 @@ impl super::Rules {
                 coordinator.step(&run, is_child, variables)
             })
         };
-        (coordinating, self.steps.declared.of(&run, pid_and_ns).or_else(ruled))
+        (coordinating, self.declared.of(&run, pid_and_ns).or_else(ruled))
     }
 }

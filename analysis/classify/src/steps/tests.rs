@@ -36,16 +36,30 @@ fn step_with(
     };
     let started_by = std::cell::Cell::new(0);
     exec(&argv(by), by[0])(&|exec| {
-        started_by.set(rules.step_of(exec, rules.step_candidates(exec), (1, 0), None, &[]).0)
+        started_by.set(
+            rules
+                .steps
+                .step_of(
+                    exec,
+                    &rules.interpreters,
+                    rules.steps.candidates(exec, &rules.interpreters),
+                    (1, 0),
+                    None,
+                    &[],
+                )
+                .0,
+        )
     });
     let named = std::cell::RefCell::new(None);
     let variables: Vec<(Vec<u8>, Vec<u8>)> =
         variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     exec(&argv(command), command[0])(&|exec| {
         *named.borrow_mut() = rules
+            .steps
             .step_of(
                 exec,
-                rules.step_candidates(exec),
+                &rules.interpreters,
+                rules.steps.candidates(exec, &rules.interpreters),
                 (7, 5_000_000_000),
                 Some(started_by.get()),
                 &variables,
