@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use proctrace_findings::Class;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::Spanned;
 
 use crate::error::RulesError;
@@ -127,7 +128,20 @@ struct FileRole {
 }
 
 /// An error message and its location.
-type Wrong = (Range<usize>, String);
+pub(crate) type Wrong = (Range<usize>, String);
+
+/// The error with line and column in a file of this name.
+pub(crate) fn located(name: &str, toml: &str, (span, message): Wrong) -> RulesError {
+    let (line, column) = place(toml, span.start);
+    RulesError { name: name.to_owned(), line, column, message }
+}
+
+/// The content of a file of this name.
+pub(crate) fn parsed<T: DeserializeOwned>(name: &str, toml: &str) -> Result<T, RulesError> {
+    toml::from_str(toml).map_err(|error| {
+        located(name, toml, (error.span().unwrap_or_default(), error.message().to_owned()))
+    })
+}
 
 impl Pack {
     /// Parses a pack; `name` is used in messages.
@@ -135,13 +149,8 @@ impl Pack {
     /// # Errors
     /// If it is not well-formed or a rule is invalid, with line and column.
     pub fn parse(name: &str, tier: Tier, toml: &str) -> Result<Self, RulesError> {
-        let wrong = |(span, message): Wrong| {
-            let (line, column) = place(toml, span.start);
-            RulesError { name: name.to_owned(), line, column, message }
-        };
-        let file: File = toml::from_str(toml).map_err(|error| {
-            wrong((error.span().unwrap_or_default(), error.message().to_owned()))
-        })?;
+        let wrong = |wrong: Wrong| located(name, toml, wrong);
+        let file: File = parsed(name, toml)?;
         if any_too_long(file.selected_by.iter().flatten()) {
             return Err(wrong((0..0, TOO_LONG.into())));
         }
@@ -286,7 +295,7 @@ pub(crate) fn patterns(texts: &[String]) -> Vec<Pattern> {
 }
 
 /// Line and column of a position, from 1.
-pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {
+fn place(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)

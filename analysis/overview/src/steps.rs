@@ -286,6 +286,35 @@ mod tests {
     }
 
     #[test]
+    fn what_the_command_inherits_is_no_step() {
+        let trace = "00-0af7651916cd43dd8448eb211c80319c";
+        let (outer, inner) = ("b7ad6b7169203331", "b7ad6b7169203332");
+        let span = |span: &str| format!("TRACEPARENT={trace}-{span}-01");
+        let mut scene = Scene::new(1, 100 * MS);
+        let inherited = ["GITHUB_ACTION=build", &span(outer)];
+        scene.in_environment(&inherited).exec(0, 1, "/bin/sh", (0, 0));
+        scene.fork(MS, 1, 2).exec(2 * MS, 2, "/bin/true", (0, 0)).exit(3 * MS, 2, (0, 0));
+        scene.fork(4 * MS, 1, 3).in_environment(&["GITHUB_ACTION=build", &span(inner)]);
+        scene.exec(5 * MS, 3, "/bin/true", (0, 0)).exit(6 * MS, 3, (0, 0));
+        let recording = scene.exit(7 * MS, 1, (0, 0)).load(None);
+        let names: Vec<&str> = recording.steps.all.iter().map(|step| &*step.named.name).collect();
+        assert_eq!(names, ["span b7ad6b7169203332"]);
+    }
+
+    #[test]
+    fn steps_within_each_other_are_limited_and_counted() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.exec(0, 1, "/bin/sh", (0, 0));
+        for n in 0..100 {
+            let name = format!("PROCTRACE_STEP=n{n}");
+            scene.in_environment(&[&name]).exec(MS + n, 1, "/bin/sh", (0, 0));
+        }
+        let recording = scene.exit(7 * MS, 1, (0, 0)).load(None);
+        assert_eq!((recording.steps.all.len(), recording.steps.left_out), (64, 36));
+        assert_eq!(sums(&recording).len(), 64);
+    }
+
+    #[test]
     fn a_job_that_names_no_steps_has_none() {
         let mut scene = Scene::new(1, 100 * MS);
         scene.exec(0, 1, "/bin/true", (0, 0));

@@ -1,7 +1,7 @@
 //! Steps: the process subtrees that are units of work of whatever coordinates the job, with the names that it gives them.
 //!
-//! A program run begins a step if its environment names another one than is in effect where it was started. A process
-//! belongs to the innermost step of its last program run, and so does what that starts.
+//! A program run begins a step if its environment names another one than is in effect where it was started, if a mark, a
+//! table or a rule says so. A process belongs to the innermost step of its last program run, and so does what it starts.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +25,9 @@ pub const TRACEPARENT: &str = "TRACEPARENT";
 const ENVIRONMENTS_MAX: usize = 1 << 20;
 /// Maximum number of steps.
 const STEPS_MAX: usize = 1 << 20;
+/// Maximum number of steps within each other: a program may execute itself with a new name again and again, and each
+/// step is added to all around it.
+const DEPTH_MAX: usize = 64;
 
 /// The step that an environment names, as NAME=value strings with their NULs.
 fn of_environment(variables: &[(Vec<u8>, Vec<u8>)]) -> Option<Named> {
@@ -81,7 +84,7 @@ pub(crate) struct Stepping<'a> {
     coordinating: FastMap<u32, Coordinating>,
     /// What coordinates those that started a process which has not called exec yet.
     started_by: FastMap<u32, Coordinating>,
-    /// Spans around the whole recording.
+    /// What is said of the whole recording: spans and signs that its command was given, and everything inherits.
     around_all: FastSet<Arc<Named>>,
 }
 
@@ -158,7 +161,7 @@ impl<'a> Stepping<'a> {
         let around = self.made.of_process(process);
         let environment = self.environments.get(&exec.fixed.env_id);
         let given = environment.and_then(|environment| environment.named.clone());
-        let started_by = self.started_by.remove(&process);
+        let started_by = self.started_by.remove(&process).unwrap_or(0);
         let variables = environment.map_or(&[][..], |environment| &environment.variables);
         let rules = self.rules;
         let candidates = *match self.candidates.entry(program) {
@@ -166,7 +169,7 @@ impl<'a> Stepping<'a> {
             Entry::Vacant(new) => new.insert(rules.steps.candidates(exec, &rules.interpreters)),
         };
         let process_at = (exec.fixed.tgid, unix_ns);
-        let (coordinating, ruled) = rules.steps.step_of(
+        let run_of = rules.steps.step_of(
             exec,
             &rules.interpreters,
             candidates,
@@ -174,10 +177,10 @@ impl<'a> Stepping<'a> {
             started_by,
             variables,
         );
-        if coordinating == 0 {
+        if run_of.coordinating == 0 {
             self.coordinating.remove(&process);
         } else {
-            self.coordinating.insert(process, coordinating);
+            self.coordinating.insert(process, run_of.coordinating);
         }
         if let Some(named) = given
             && !self.made.has(around, |step| step.by == named.by, &named)
@@ -190,16 +193,14 @@ impl<'a> Stepping<'a> {
                 return;
             }
         }
-        if let Some(named) = ruled {
-            // Of what is not told by who started it, the first program run is the step, and not what inherits its signs.
-            let same = |step: &Named| step.by == named.by && step.coordinator == named.coordinator;
-            let is_told = named.by == NamedBy::Rule && started_by.is_some();
-            // The command of a recording is not a step of anything that it started.
-            let is_all = named.by == NamedBy::Rule && parent.is_none();
-            if !is_all && (is_told || !self.made.has(around, same, &named)) {
-                let named = self.kept(named);
-                self.begin(named, around, (process, run));
-            }
+        let Some(named) = run_of.step.map(|named| self.kept(named)) else { return };
+        let same = |step: &Named| step.by == named.by && step.coordinator == named.coordinator;
+        if named.by == NamedBy::Rule && parent.is_none() {
+            self.around_all.insert(named);
+        } else if run_of.is_told
+            || !(self.around_all.contains(&named) || self.made.has(around, same, &named))
+        {
+            self.begin(named, around, (process, run));
         }
     }
 
@@ -227,7 +228,8 @@ impl<'a> Stepping<'a> {
         parent: Option<u32>,
         (process, run): (u32, u32),
     ) -> Option<u32> {
-        if self.made.all.len() >= STEPS_MAX {
+        let depth = parent.map_or(0, |parent| self.made.up(parent).count());
+        if self.made.all.len() >= STEPS_MAX || depth >= DEPTH_MAX {
             self.made.left_out += 1;
             return None;
         }
@@ -273,7 +275,7 @@ pub struct Step {
 pub struct Steps {
     /// In order of their beginnings, so that a step comes after the one that it is a part of.
     pub all: Vec<Step>,
-    /// Steps beyond the limit.
+    /// Steps beyond the limits on their number and depth.
     pub left_out: u64,
     /// Names of the steps that must come before the one of this name, where a table says so.
     pub needs: BTreeMap<String, Vec<String>>,

@@ -11,11 +11,15 @@ const BEFORE: [&[u8]; 9] =
 
 /// The text from the first command on that does not merely prepare; all of it if there is none.
 pub(super) fn of_text(text: &[u8]) -> &[u8] {
-    commands(text)
-        .find(|command| first_word(command).is_some_and(|word| !PREPARES.contains(&word)))
-        .and_then(|command| text.get(offset(text, command)..))
-        .unwrap_or(text)
-        .trim_ascii()
+    let mut begin = 0;
+    for command in commands(text) {
+        if first_word(command).is_some_and(|word| !PREPARES.contains(&word)) {
+            return text[begin..].trim_ascii();
+        }
+        // Each command ends with a byte that is none of it.
+        begin += command.len() + 1;
+    }
+    text.trim_ascii()
 }
 
 /// The name of the first program that does the work.
@@ -35,10 +39,6 @@ pub(super) fn value_of<'a>(text: &'a [u8], option: &[u8]) -> Option<&'a [u8]> {
         }
     }
     None
-}
-
-fn offset(text: &[u8], part: &[u8]) -> usize {
-    part.as_ptr().addr() - text.as_ptr().addr()
 }
 
 /// Commands in order: what is between operators that end one, wherever these occur.

@@ -1,7 +1,6 @@
 //! A coordinator in its TOML form: the programs that it is, and which of the programs that it starts are steps.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -10,7 +9,7 @@ use super::{Named, NamedBy, Run, command, name_of};
 use crate::call::value_of;
 use crate::error::RulesError;
 use crate::names::text;
-use crate::pack::{TOO_LONG, any_too_long, patterns, place};
+use crate::pack::{TOO_LONG, Wrong, any_too_long, located, parsed, patterns};
 use crate::pattern::Pattern;
 
 /// A program that starts steps.
@@ -118,22 +117,14 @@ struct FilePart {
     called: Option<String>,
 }
 
-/// An error message and its location.
-type Wrong = (Range<usize>, String);
-
 impl Coordinator {
     /// Parses its file; `name` is its own, and used in messages.
     ///
     /// # Errors
     /// If the file is not well-formed or says what can never hold, with line and column.
     pub fn parse(name: &str, toml: &str) -> Result<Self, RulesError> {
-        let wrong = |(span, message): Wrong| {
-            let (line, column) = place(toml, span.start);
-            RulesError { name: name.to_owned(), line, column, message }
-        };
-        let file: File = toml::from_str(toml).map_err(|error| {
-            wrong((error.span().unwrap_or_default(), error.message().to_owned()))
-        })?;
+        let wrong = |wrong: Wrong| located(name, toml, wrong);
+        let file: File = parsed(name, toml)?;
         if any_too_long(file.coordinator.iter().chain(&file.line).chain(&file.without)) {
             return Err(wrong((0..0, TOO_LONG.into())));
         }

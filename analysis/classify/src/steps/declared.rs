@@ -153,7 +153,8 @@ impl Declared {
             }
             command => command.map(|command| Command::Whole(command.trim().into())),
         };
-        let directory = given(row.directory).map(|path| checked(&directory(&path))).transpose()?;
+        let directory = given(row.directory).and_then(|path| directory(&path));
+        let directory = directory.map(|pattern| checked(&pattern)).transpose()?;
         let begin_ns = row.begin.map_or(0.0, |seconds| (seconds - BEFORE_S) * 1e9) as u64;
         let process = row.pid.map(|pid| (pid, begin_ns));
         match (&process, &command, &directory) {
@@ -168,7 +169,9 @@ impl Declared {
         self.steps.push(DeclaredStep {
             name,
             group,
-            needs: row.needs,
+            needs: row
+                .needs
+                .map(|all| all.iter().filter_map(|need| name_of(need.as_bytes())).collect()),
             process,
             command,
             directory,
@@ -195,7 +198,9 @@ impl Declared {
             .chain(of_cut)
             .chain(&self.by_pattern)
             .map(|at| &self.steps[*at])
-            .find(|step| step.holds(line, is_cut, run.exec.cwd, (pid, ns)))
+            .filter(|step| step.holds(line, is_cut, run.exec.cwd, (pid, ns)))
+            // The same command may be that of steps in several directories, and one may be in any.
+            .min_by_key(|step| (step.process.is_none(), step.directory.is_none()))
             .map(|step| Named {
                 name: step.name.clone(),
                 group: step.group.clone(),
@@ -239,16 +244,16 @@ impl From<Stage> for Row {
     }
 }
 
-/// A pattern for a directory: a relative one is the end of a path.
-fn directory(path: &str) -> String {
+/// A pattern for a directory: a relative one is the end of a path. `None` if it may be any.
+fn directory(path: &str) -> Option<String> {
     let relative = path.trim_end_matches('/');
     let relative = relative.strip_prefix("./").unwrap_or(relative);
-    match relative {
+    Some(match relative {
         "" if path.starts_with('/') => "/".to_owned(),
-        "" | "." => "*".to_owned(),
+        "" | "." => return None,
         absolute if absolute.starts_with(['/', '*']) => absolute.to_owned(),
         relative => format!("*/{relative}"),
-    }
+    })
 }
 
 fn checked(pattern: &str) -> Result<Pattern, &'static str> {

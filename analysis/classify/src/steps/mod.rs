@@ -68,7 +68,13 @@ pub struct Named {
 /// A name from bytes of a payload, cut if it is too long; `None` if nothing is left of it.
 pub fn name_of(bytes: &[u8]) -> Option<String> {
     let bytes = bytes.trim_ascii();
-    let name = text(&bytes[..bytes.len().min(NAME_BYTES_MAX)]);
+    let mut end = bytes.len().min(NAME_BYTES_MAX);
+    // Not within a character: one has at most four bytes.
+    let is_within = |end: usize| bytes.get(end).is_some_and(|byte| byte & 0xc0 == 0x80);
+    for _ in 0..3 {
+        end -= usize::from(end > 0 && is_within(end));
+    }
+    let name = text(&bytes[..end]);
     (!name.is_empty()).then_some(name)
 }
 
@@ -201,23 +207,24 @@ impl StepRules {
         }
     }
 
-    /// The coordinators that a program run is, and what it is a step of where `started_by` are the coordinators that
-    /// the process runs that started it, if this is its first exec. `variables` are those of its environment that
-    /// rules read.
+    /// What a program run is, where `started_by` are the coordinators that the process runs that started it, if this is
+    /// its first exec. `variables` are those of its environment that rules read.
+    ///
+    /// Tables are asked first, then the coordinators that started it, then those whose steps may be anywhere.
     pub fn step_of(
         &self,
         exec: &Exec<'_>,
         interpreters: &HashSet<Vec<u8>>,
         candidates: Candidates,
         pid_and_ns: (i32, u64),
-        started_by: Option<Coordinating>,
+        started_by: Coordinating,
         variables: &[(Vec<u8>, Vec<u8>)],
-    ) -> (Coordinating, Option<Named>) {
+    ) -> RunOf {
         let by_variable = if variables.is_empty() { 0 } else { self.by_variable() };
-        let asked = started_by.unwrap_or(0) | candidates.anywhere | by_variable;
+        let anywhere = candidates.anywhere | by_variable;
         // Most program runs are neither.
-        if candidates.coordinators | asked == 0 && self.declared.is_empty() {
-            return (0, None);
+        if candidates.coordinators | started_by | anywhere == 0 && self.declared.is_empty() {
+            return RunOf::default();
         }
         let run = Run::of(exec, interpreters);
         let of = |set: Coordinating| {
@@ -227,12 +234,27 @@ impl StepRules {
         let coordinating = of(candidates.coordinators)
             .filter(|(_, coordinator)| coordinator.is(&run))
             .fold(0, |set, (at, _)| set | 1 << at);
-        let ruled = || {
-            of(asked).find_map(|(at, coordinator)| {
-                let is_child = started_by.is_some_and(|set| set & 1 << at != 0);
-                coordinator.step(&run, is_child, variables)
-            })
+        let ruled = |set: Coordinating, is_child: bool| {
+            of(set).find_map(|(_, coordinator)| coordinator.step(&run, is_child, variables))
         };
-        (coordinating, self.declared.of(&run, pid_and_ns).or_else(ruled))
+        let with = |step: Option<Named>, is_told| RunOf { coordinating, step, is_told };
+        if let Some(named) = self.declared.of(&run, pid_and_ns) {
+            return with(Some(named), false);
+        }
+        match ruled(started_by, true) {
+            Some(named) => with(Some(named), true),
+            None => with(ruled(anywhere, false), false),
+        }
     }
+}
+
+/// What a program run is for steps.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunOf {
+    /// The coordinators that it is.
+    pub coordinating: Coordinating,
+    /// The step that begins with it, unless it merely inherits the signs of one around.
+    pub step: Option<Named>,
+    /// True if it is one because its coordinator started it, so that it inherits nothing.
+    pub is_told: bool,
 }

@@ -11,6 +11,23 @@ fn argv(words: &[&str]) -> Vec<u8> {
     words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect()
 }
 
+fn run_of(
+    rules: &Rules,
+    words: &[&str],
+    cwd: &str,
+    (pid, ns, started_by): (i32, u64, Coordinating),
+    variables: &[(&str, &str)],
+) -> RunOf {
+    let (argv, path) = (argv(words), words[0].as_bytes());
+    let fixed = ExecFixed::new_zeroed();
+    let exec = Exec { fixed, path, interp: b"", exe: path, cwd: cwd.as_bytes(), argv: &argv };
+    let variables: Vec<(Vec<u8>, Vec<u8>)> =
+        variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    let candidates = rules.steps.candidates(&exec, &rules.interpreters);
+    let at = (pid, ns);
+    rules.steps.step_of(&exec, &rules.interpreters, candidates, at, started_by, &variables)
+}
+
 /// What a command in this directory is, started by such a program.
 fn step_with(
     rules: &Rules,
@@ -19,54 +36,8 @@ fn step_with(
     cwd: &str,
     variables: &[(&str, &str)],
 ) -> Option<Named> {
-    let exec = |argv: &'_ [u8], path: &str| {
-        let fixed = ExecFixed::new_zeroed();
-        let path = path.to_owned();
-        let argv = argv.to_vec();
-        move |with: &dyn Fn(&Exec<'_>)| {
-            with(&Exec {
-                fixed,
-                path: path.as_bytes(),
-                interp: b"",
-                exe: path.as_bytes(),
-                cwd: cwd.as_bytes(),
-                argv: &argv,
-            });
-        }
-    };
-    let started_by = std::cell::Cell::new(0);
-    exec(&argv(by), by[0])(&|exec| {
-        started_by.set(
-            rules
-                .steps
-                .step_of(
-                    exec,
-                    &rules.interpreters,
-                    rules.steps.candidates(exec, &rules.interpreters),
-                    (1, 0),
-                    None,
-                    &[],
-                )
-                .0,
-        )
-    });
-    let named = std::cell::RefCell::new(None);
-    let variables: Vec<(Vec<u8>, Vec<u8>)> =
-        variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    exec(&argv(command), command[0])(&|exec| {
-        *named.borrow_mut() = rules
-            .steps
-            .step_of(
-                exec,
-                &rules.interpreters,
-                rules.steps.candidates(exec, &rules.interpreters),
-                (7, 5_000_000_000),
-                Some(started_by.get()),
-                &variables,
-            )
-            .1;
-    });
-    named.into_inner()
+    let started_by = run_of(rules, by, cwd, (1, 0, 0), &[]).coordinating;
+    run_of(rules, command, cwd, (7, 5_000_000_000, started_by), variables).step
 }
 
 fn step(by: &[&str], command: &[&str], cwd: &str) -> Option<(String, String)> {
@@ -221,6 +192,8 @@ fn variables_name_steps_where_they_are_recorded() {
     assert_eq!(of(&["slurmstepd"], &[("SLURM_STEP_ID", "3")]), is("srun 3", Some("srun")));
     assert_eq!(of(&["bash"], &[]), None);
     assert!(rules.steps.variables().contains(&b"GITHUB_ACTION"[..]));
+    // A recipe within a step of Slurm is a recipe.
+    assert_eq!(of(&["make"], &[("SLURM_STEP_ID", "3")]), is("x", Some("x")));
 }
 
 #[test]
@@ -278,6 +251,12 @@ fn tables_name_steps_by_command_directory_and_process() {
     let bash = ["bash", "-c", "echo *; cp a b"];
     assert_eq!(of(&rules, &bash, "/job/tf2").as_deref(), Some("digi_2"));
     assert_eq!(of(&rules, &bash, "/job/tf3"), None);
+    // One that may run anywhere comes after those of a directory.
+    let json = br#"[{"name": "any", "command": "c", "directory": "./"},
+                    {"name": "one", "command": "c", "directory": "tf1"}]"#;
+    let both = Rules::built_in().with_steps("steps.json", json).unwrap();
+    assert_eq!(of(&both, &["sh", "-c", "c"], "/job/tf1").as_deref(), Some("one"));
+    assert_eq!(of(&both, &["sh", "-c", "c"], "/job").as_deref(), Some("any"));
     let named = rules.steps.declared.named("digi_1").unwrap();
     assert_eq!(
         (named.group.as_deref(), named.needs.as_deref()),
@@ -314,4 +293,15 @@ proptest! {
     fn any_exec_is_a_step_or_none(text in "[ a-c;&|\n=({'\"o-]{0,60}", cwd in "[/a-c]{0,9}") {
         let _ = step(&["make"], &["/bin/sh", "-c", &text], &cwd);
     }
+}
+
+#[test]
+fn long_names_are_cut_between_characters() {
+    let long = "\u{e4}".repeat(NAME_BYTES_MAX);
+    assert_eq!(name_of(long.as_bytes()).unwrap(), "\u{e4}".repeat(NAME_BYTES_MAX / 2));
+    let odd = format!("x{long}");
+    let cut = name_of(odd.as_bytes()).unwrap();
+    assert_eq!((cut.len(), cut.contains('\\')), (NAME_BYTES_MAX - 1, false));
+    assert_eq!(name_of(&[0x80; 300]).unwrap().len(), 4 * (NAME_BYTES_MAX - 3));
+    assert_eq!((name_of(b" \n"), name_of(b"a ").as_deref()), (None, Some("a")));
 }

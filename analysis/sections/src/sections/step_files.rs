@@ -67,8 +67,8 @@ fn missing(recording: &Recording, flows: &[StepFlow<'_>]) -> Table {
         .column("writer_command", "command that writes", Unit::Text, lines(|flow| flow.writer))
         .detail()
         .note(
-            "The table of --steps declares neither directly nor through others that the reader comes after the writer: \
-             it went well this time.",
+            "The table of --steps declares neither directly nor through others that the reader comes after the writer, so \
+             that their order was chance. A cache that any of them fills is harmless.",
         )
 }
 

@@ -1,23 +1,19 @@
 //! Steps: what each unit of work of the job's coordinator ran and used, by group and one by one.
 
-use proctrace_findings::{Figure, Table, Unit};
+use proctrace_findings::{Figure, Table, Unit, Values, counted};
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::steps::{StepGroup, StepSum, group_of, groups, sums};
 use proctrace_recording::Recording;
 use proctrace_wire::Quantity;
 
 /// Quantities without which it is not known which process belongs to which step.
-const ROWS: &[Quantity] = &[Quantity::Forks, Quantity::Execs, Quantity::Environment];
+const ROWS: &[Quantity] = &[Quantity::Forks, Quantity::Execs, Quantity::Argv];
 
 pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
     let sums = sums(recording);
     let groups = groups(recording, &sums);
-    let shown = |table: Table| match recording.knows.all(&[Quantity::Memory]) {
-        true => table,
-        false => table.detail_of("peak_pss_bytes"),
-    };
     Content {
-        tables: [groups_table(&groups), steps_table(recording, &sums)].map(shown).into(),
+        tables: vec![groups_table(recording, &groups), steps_table(recording, &sums)],
         charts: Vec::new(),
     }
 }
@@ -27,10 +23,23 @@ fn system_percent(figures: &proctrace_findings::Figures) -> Option<f64> {
     (cpu_ns > 0).then(|| system_ns as f64 * 100.0 / cpu_ns as f64)
 }
 
-fn groups_table(groups: &[StepGroup]) -> Table {
+/// Adds the peak of PSS, to text only if memory was read.
+fn with_peak_pss(
+    table: Table,
+    recording: &Recording,
+    peaks: impl Iterator<Item = Option<u64>>,
+) -> Table {
+    let table = table.whole("peak_pss_bytes", "peak PSS", Unit::Bytes, peaks);
+    match recording.knows.all(&[Quantity::Memory]) {
+        true => table.needs(&[Quantity::Memory]),
+        false => table.detail(),
+    }
+}
+
+fn groups_table(recording: &Recording, groups: &[StepGroup]) -> Table {
     let of = || groups.iter();
     let figure = |figure: Figure| of().map(move |group| group.figures[figure]);
-    Table::new("step_groups", "Groups of steps, longest first")
+    let table = Table::new("step_groups", "Groups of steps, most wall time first")
         .rows_need(ROWS)
         .text("group", "group", of().map(|group| &*group.name))
         .whole("steps", "steps", Unit::Count, of().map(|group| group.steps))
@@ -52,8 +61,6 @@ fn groups_table(groups: &[StepGroup]) -> Table {
         .detail()
         .whole("peak_rss_bytes", "peak RSS", Unit::Bytes, figure(Figure::PeakRssBytes))
         .needs(Figure::PeakRssBytes.needs())
-        .whole("peak_pss_bytes", "peak PSS", Unit::Bytes, of().map(|group| group.peak_pss_bytes))
-        .needs(&[Quantity::Memory])
         .whole("read_bytes", "read", Unit::Bytes, figure(Figure::ReadBytes))
         .needs(Figure::ReadBytes.needs())
         .detail()
@@ -64,7 +71,8 @@ fn groups_table(groups: &[StepGroup]) -> Table {
         .note(
             "A step is a program and all that it starts, named by whoever starts it. cores: CPU by wall, those in use on average; \
              peak RSS: of the largest process, peak PSS: of all at one time.",
-        )
+        );
+    with_peak_pss(table, recording, of().map(|group| group.peak_pss_bytes))
 }
 
 fn steps_table(recording: &Recording, sums: &[StepSum]) -> Table {
@@ -79,7 +87,7 @@ fn steps_table(recording: &Recording, sums: &[StepSum]) -> Table {
         (false, _) => Some("runs".to_owned()),
         (true, outcome) => outcome.map(|outcome| outcome.name().into_owned()),
     };
-    Table::new("steps", "Steps, longest first")
+    let table = Table::new("steps", "Steps, longest first")
         .rows_need(ROWS)
         .text("step", "step", of().map(|(step, _)| &*step.named.name))
         .text("group", "group", of().map(|(step, _)| group_of(step)))
@@ -88,7 +96,7 @@ fn steps_table(recording: &Recording, sums: &[StepSum]) -> Table {
             "part_of",
             "part of",
             Unit::Text,
-            proctrace_findings::Values::Text(of().map(|(step, _)| whole(step.parent)).collect()),
+            Values::Text(of().map(|(step, _)| whole(step.parent)).collect()),
         )
         .detail()
         .text("named_by", "named by", of().map(|(step, _)| step.named.by.name()))
@@ -112,14 +120,20 @@ fn steps_table(recording: &Recording, sums: &[StepSum]) -> Table {
         .detail()
         .whole("peak_rss_bytes", "peak RSS", Unit::Bytes, figure(Figure::PeakRssBytes))
         .needs(Figure::PeakRssBytes.needs())
-        .whole("peak_pss_bytes", "peak PSS", Unit::Bytes, of().map(|(_, sum)| sum.peak_pss_bytes))
-        .needs(&[Quantity::Memory])
         .column(
             "ended",
             "ended",
             Unit::Text,
-            proctrace_findings::Values::Text(of().map(|(_, sum)| ended(sum)).collect()),
+            Values::Text(of().map(|(_, sum)| ended(sum)).collect()),
         )
         .longest_by("wall_ns")
-        .note("Processes and what they used include those of steps within a step.")
+        .note("Processes and what they used include those of steps within a step.");
+    let table = match recording.steps.left_out {
+        0 => table,
+        left_out => table.note(format!(
+            "{} not told apart, being too many or too deep within each other: what they used is in those around them.",
+            counted(left_out, "step is", "steps are")
+        )),
+    };
+    with_peak_pss(table, recording, of().map(|(_, sum)| sum.peak_pss_bytes))
 }

@@ -117,7 +117,7 @@ fn a_report_goes_from_programs_to_what_goes_with_what() {
             "Other programs",
             "Processes that did not exit with 0, worst first",
             "Processes started, by parent and child program",
-            "Groups of steps, longest first",
+            "Groups of steps, most wall time first",
             "Failed look-ups by directory",
             "Processes that outlived their parent",
             "Correlations over time: Pearson's r",

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Recorder, header, proctrace, text, u64_of};
+use crate::common::{Recorder, header, proctrace, section, text, u64_of};
 use serde_json::Value;
 
 /// Opens relative to a directory, by links, for appending and for both, of directories, and of a file
@@ -69,7 +69,7 @@ fn strace_names_the_same_files_as_often() {
     assert_eq!(got.values().sum::<u64>(), sum);
     assert!(header(&recorded.trace())["header"]["opens"] == true);
 
-    let section = section(&recorded.trace());
+    let section = section(&recorded.trace(), "opens", &[]);
     let of =
         |name: &str| rows(&section, "opened_files", "path", &path.join(name).to_string_lossy());
     let file = of("file");
@@ -81,18 +81,6 @@ fn strace_names_the_same_files_as_often() {
     assert_eq!(libc.unwrap()["origin"], "before");
     let flow = rows(&section, "file_flows", "reader", "cat");
     assert_eq!(flow["writer"], "sh", "{flow:#}");
-}
-
-/// The tables of the section, by name, each as a list of rows.
-fn section(trace: &Path) -> Value {
-    let output = proctrace()
-        .args(["report", "--section", "opens", "--format", "json", "--all"])
-        .arg(trace)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let tables: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-    tables.iter().map(|table| (text(&table["name"]).to_owned(), table["rows"].clone())).collect()
 }
 
 fn rows(section: &Value, table: &str, column: &str, value: &str) -> Value {

@@ -143,6 +143,19 @@ pub(crate) fn report(trace: &Path) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// The tables of a section of the report, by name, each as a list of all its rows.
+pub(crate) fn section(trace: &Path, name: &str, options: &[&str]) -> Value {
+    let output = proctrace()
+        .args(["report", "--section", name, "--format", "json", "--all"])
+        .args(options)
+        .arg(trace)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tables: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    tables.iter().map(|table| (text(&table["name"]).to_owned(), table["rows"].clone())).collect()
+}
+
 /// The header and the trailer of a trace.
 pub(crate) fn header(trace: &Path) -> Value {
     let output = proctrace().args(["dump", "--header"]).arg(trace).output().unwrap();
