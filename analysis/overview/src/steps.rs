@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use proctrace_classify::fast::FastMap;
 use proctrace_findings::{Figure, Figures};
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
@@ -16,7 +17,8 @@ use crate::passes::with_readings;
 /// What a step ran and used, with all steps that are parts of it.
 #[derive(Debug, Clone)]
 pub struct StepSum {
-    /// Time at which it began.
+    /// Birth of its first process, whose CPU time counts from there; or the program run with which the step begins, if
+    /// the process had run another one before. If the step is a mark, the mark.
     pub begin_ns: u64,
     /// Time at which its first process ended, for which whoever started it waits; or the recording. If the step is a
     /// mark, the last of its processes.
@@ -81,6 +83,11 @@ pub fn sums(recording: &Recording) -> Vec<StepSum> {
         (is_known(recording, figure) && figure.adds_up() && !figure.is_largest()).then_some(0)
     };
     let empty = Figures::of(zero);
+    // The first program runs of processes.
+    let mut first_runs: FastMap<u32, u32> = FastMap::default();
+    for (at, run) in (0_u32..).zip(&recording.runs).filter(|_| !steps.all.is_empty()) {
+        first_runs.entry(run.process).or_insert(at);
+    }
     let mut sums: Vec<StepSum> = steps
         .all
         .iter()
@@ -90,8 +97,10 @@ pub fn sums(recording: &Recording) -> Vec<StepSum> {
             let is_mark = step.named.by == NamedBy::Mark;
             let first = process.filter(|_| !is_mark);
             let ended_ns = first.map_or(Some(run.time_ns), Process::ended_ns);
+            let is_born = first_runs.get(&run.process) == Some(&step.run);
+            let born_ns = first.filter(|_| is_born).map(|process| process.born_ns);
             StepSum {
-                begin_ns: run.time_ns,
+                begin_ns: born_ns.unwrap_or(run.time_ns),
                 end_ns: ended_ns.unwrap_or(recording.last_ns),
                 has_ended: ended_ns.is_some(),
                 processes: 0,
@@ -268,7 +277,7 @@ mod tests {
             .collect();
         assert_eq!(
             told,
-            [(2, 12, Some(6 * MS), false), (4, 16, Some(3 * MS), true), (1, 3, Some(MS), false)]
+            [(2, 13, Some(6 * MS), false), (4, 17, Some(3 * MS), true), (1, 4, Some(MS), false)]
         );
     }
 
@@ -281,7 +290,7 @@ mod tests {
             .map(|group| (&*group.name, group.steps, group.failed, group.processes))
             .collect();
         assert_eq!(told, [("digi", 2, 1, 6), ("parts", 1, 0, 1)]);
-        assert_eq!((groups[0].median_wall_ns, groups[0].longest_wall_ns), (12 * MS, 16 * MS));
+        assert_eq!((groups[0].median_wall_ns, groups[0].longest_wall_ns), (13 * MS, 17 * MS));
         assert_eq!(groups[0].figures[Figure::CpuNs], Some(9 * MS));
     }
 
