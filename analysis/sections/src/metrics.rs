@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use proctrace_classify::labels::class_name;
 use proctrace_findings::{
-    Class, DirectoryMisses, FAMILIES, Health, MarkedPhase, Metric, Metrics, Summary, Unknown,
+    Class, DirectoryMisses, FAMILIES, Figure, Health, MarkedPhase, Metric, Metrics, Summary, Unknown,
 };
 use proctrace_overview::figures::OfProcesses;
+use proctrace_overview::steps::{self, StepGroup};
 use proctrace_overview::summary;
 use proctrace_overview::sums::{Edge, Label, Sum};
 use proctrace_recording::Recording;
@@ -35,6 +36,7 @@ fn metrics(analysis: &Analysis<'_>) -> Metrics {
     let pairs = sums.pairs();
     let health = analysis.health();
     let run = summary::run(recording);
+    let step_groups = steps::groups(recording, &steps::sums(recording));
     let mut figures = Figures::default();
     totals(&mut figures, analysis, &sums.by([Label::Class]));
     by_category(&mut figures, &categories);
@@ -46,6 +48,7 @@ fn metrics(analysis: &Analysis<'_>) -> Metrics {
     }
     lookups(&mut figures, analysis.summary(), analysis.lookups());
     phases(&mut figures, analysis.phases().unwrap_or(&[]));
+    by_step_group(&mut figures, &step_groups);
     spawns(&mut figures, recording, &pairs);
     Metrics {
         command: run.command,
@@ -270,6 +273,25 @@ fn phases<'a>(figures: &mut Figures<'a>, phases: &'a [MarkedPhase]) {
     }
 }
 
+fn by_step_group<'a>(figures: &mut Figures<'a>, groups: &'a [StepGroup]) {
+    for group in groups {
+        let count = |count: u64| Some(count as f64);
+        for (family, value) in [
+            ("step_runs", count(group.steps)),
+            ("step_failures", count(group.failed)),
+            ("step_wall_seconds", Some(seconds(group.wall_ns))),
+            ("step_longest_wall_seconds", Some(seconds(group.longest_wall_ns))),
+            ("step_cpu_seconds", group.figures[Figure::CpuNs].map(seconds)),
+            ("step_processes", count(group.processes)),
+            ("step_peak_pss_bytes", group.peak_pss_bytes.map(|bytes| bytes as f64)),
+        ] {
+            if let Some(value) = value {
+                figures.add(family, &[&*group.name], value);
+            }
+        }
+    }
+}
+
 fn spawns<'a>(figures: &mut Figures<'a>, recording: &'a Recording, pairs: &[Edge]) {
     let name = |program: usize| recording.programs.get(program).map(|program| &*program.name);
     for pair in pairs {
@@ -319,7 +341,7 @@ mod tests {
     use proctrace_wire::Call;
 
     /// The families that need more than a recording has by default.
-    const ABSENT: [&str; 2] = ["peak_pss_bytes", "phase_peak_pss_bytes"];
+    const ABSENT: [&str; 3] = ["peak_pss_bytes", "step_peak_pss_bytes", "phase_peak_pss_bytes"];
 
     fn scene() -> Metrics {
         let mut scene = Scene::new(4, S);
@@ -332,7 +354,8 @@ mod tests {
         // Its parent ends first.
         scene.fork(2 * S + MS, 3, 6).exit(3 * S, 3, (2 * S, 0)).exit(7 * S / 2, 6, (0, 0));
         // The same name as a system command and as a separate program.
-        scene.fork(S, 1, 5).exec(S, 5, "/own/sed", (0, 0)).exit(2 * S, 5, (0, S));
+        scene.fork(S, 1, 5).in_environment(&["PROCTRACE_STEP=filter_1"]);
+        scene.exec(S, 5, "/own/sed", (0, 0)).exit(2 * S, 5, (0, S));
         scene.look_up_failed(2 * S, 1, Call::Access, "/proc/proctrace-mark/second half");
         scene.exit_with(4 * S, 1, (0, 0), |exit| exit.lookups_failed = 4);
         let recording = scene.load(Some((4 * S, 5 * S / 4 + S, 5 * S / 4)));
@@ -398,6 +421,12 @@ mod tests {
             ("spawns{parent=\"o2-sim\",child=\"sed\"}", 2.0),
             ("spawns{parent=\"o2-sim\",child=\"o2-sim\"}", 2.0),
             ("detached_processes{command=\"o2-sim\"}", 1.0),
+            ("step_runs{group=\"filter\"}", 1.0),
+            ("step_failures{group=\"filter\"}", 0.0),
+            ("step_wall_seconds{group=\"filter\"}", 1.0),
+            ("step_longest_wall_seconds{group=\"filter\"}", 1.0),
+            ("step_cpu_seconds{group=\"filter\"}", 1.0),
+            ("step_processes{group=\"filter\"}", 1.0),
             ("phase_begin_seconds{phase=\"second half\"}", 2.0),
             ("phase_wall_seconds{phase=\"(before)\"}", 2.0),
             ("phase_processes{phase=\"second half\"}", 1.0),
