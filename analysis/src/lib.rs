@@ -24,6 +24,7 @@ pub use proctrace_lookups::{
 pub use proctrace_overview::details::{JobRoot, job_root};
 pub use proctrace_overview::events::{ATHENA_EVENTS, EventLog, EventPattern, Events, PatternError};
 pub use proctrace_overview::options::{Content, Options};
+pub use proctrace_overview::requests::together as requests_together;
 pub use proctrace_overview::rule_uses::classification;
 pub use proctrace_recording::Recording;
 pub use proctrace_recording::error::AnalysisError;
@@ -38,7 +39,7 @@ pub use proctrace_tables::{
 };
 pub use proctrace_views::{
     AliveSort, AliveView, Chosen, TreeSort, TreeView, Wanted, alive, choose, gantt, page, prmon,
-    show, timeline, timeline_items, tree, workflow,
+    requests, show, steps_used, timeline, timeline_items, tree, workflow,
 };
 
 use proctrace_findings::{Findings, Health};

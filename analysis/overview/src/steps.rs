@@ -12,7 +12,7 @@ use proctrace_wire::Outcome;
 
 use crate::ends::known_status;
 use crate::figures::{OfProcesses, is_known};
-use crate::passes::with_readings;
+use crate::passes::{is_divided, with_readings};
 
 /// What a step ran and used, with all steps that are parts of it.
 #[derive(Debug, Clone)]
@@ -31,6 +31,10 @@ pub struct StepSum {
     pub figures: Figures,
     /// Largest sum of the PSS of all of them at one time; `None` if memory was not read while it was there.
     pub peak_pss_bytes: Option<u64>,
+    /// The same of their RSS, in which shared pages count more than once.
+    pub peak_rss_sum_bytes: Option<u64>,
+    /// The same of their USS; `None` also if the source does not tell shared pages apart.
+    pub peak_uss_bytes: Option<u64>,
     /// The end of its first process; `None` if that is not known.
     pub outcome: Option<Outcome>,
 }
@@ -105,6 +109,8 @@ pub fn sums(recording: &Recording) -> Vec<StepSum> {
                 has_ended: ended_ns.is_some(),
                 processes: 0,
                 peak_pss_bytes: None,
+                peak_rss_sum_bytes: None,
+                peak_uss_bytes: None,
                 figures: empty,
                 outcome: first.and_then(known_status).map(Outcome::of_status),
             }
@@ -142,10 +148,10 @@ pub fn sums(recording: &Recording) -> Vec<StepSum> {
     sums
 }
 
-/// Largest sums of PSS at one time, with that of parts.
+/// Largest sums of memory at one time, with that of parts.
 fn peaks(recording: &Recording, sums: &mut [StepSum]) {
     let steps = &recording.steps;
-    let mut at_once: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut at_once: BTreeMap<u32, (u64, u64, Option<u64>)> = BTreeMap::new();
     for (_, readings) in with_readings(recording, |_| true) {
         at_once.clear();
         for reading in readings {
@@ -154,13 +160,20 @@ fn peaks(recording: &Recording, sums: &mut [StepSum]) {
             else {
                 continue;
             };
+            let read = &reading.record;
+            let uss_bytes = is_divided(read).then_some(read.uss_bytes);
             for step in steps.up(step) {
-                *at_once.entry(step).or_default() += reading.record.pss_bytes;
+                let (pss, rss, uss) = at_once.entry(step).or_insert((0, 0, Some(0)));
+                *pss = pss.saturating_add(read.pss_bytes);
+                *rss = rss.saturating_add(read.rss_bytes);
+                *uss = uss.zip(uss_bytes).map(|(sum, bytes)| sum.saturating_add(bytes));
             }
         }
-        for (step, bytes) in &at_once {
-            let peak = &mut sums[*step as usize].peak_pss_bytes;
-            *peak = (*peak).max(Some(*bytes));
+        for (step, (pss, rss, uss)) in &at_once {
+            let sum = &mut sums[*step as usize];
+            sum.peak_pss_bytes = sum.peak_pss_bytes.max(Some(*pss));
+            sum.peak_rss_sum_bytes = sum.peak_rss_sum_bytes.max(Some(*rss));
+            sum.peak_uss_bytes = sum.peak_uss_bytes.max(*uss);
         }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use proctrace_classify::labels::class_name;
 use proctrace_findings::{
-    Class, DirectoryMisses, FAMILIES, Figure, Health, MarkedPhase, Metric, Metrics, Summary, Unknown,
+    Class, DirectoryMisses, FAMILIES, Figure, Health, MarkedPhase, Metric, Metrics, Summary,
+    Unknown,
 };
 use proctrace_overview::figures::OfProcesses;
 use proctrace_overview::steps::{self, StepGroup};

@@ -1,6 +1,7 @@
 //! What the steps of a workflow read, wrote and needed, for the program that runs it.
 
-use proctrace_findings::{StepNeed, WorkflowUse};
+use proctrace_findings::{Request, StepNeed, StepUsage, WorkflowUse};
+use proctrace_overview::requests::{AtOnce, job_request, step_requests};
 use proctrace_overview::step_files::{Level, at_level, step_files};
 use proctrace_overview::steps::{group_of, sums};
 use proctrace_recording::Recording;
@@ -44,4 +45,42 @@ pub fn workflow(recording: &Recording) -> WorkflowUse {
         }
     }
     used
+}
+
+/// What all steps of a coordinator did, or all of the recording, in order of their beginnings.
+pub fn steps_used(recording: &Recording, coordinator: Option<&str>) -> Vec<StepUsage> {
+    let at_once = AtOnce::of(recording);
+    let header = &recording.header;
+    let unix_ns = |time_ns: u64| {
+        header.started_unix_ns.saturating_add(time_ns.saturating_sub(header.started_ns))
+    };
+    let all = recording.steps.all.iter().zip(sums(recording)).enumerate();
+    all.filter(|(_, (step, _))| coordinator.is_none_or(|name| step.named.coordinator == name))
+        .map(|(at, (step, sum))| {
+            let run = &recording.runs[step.run as usize];
+            StepUsage {
+                name: step.named.name.clone(),
+                group: group_of(step),
+                coordinator: step.named.coordinator.clone(),
+                pid: recording.processes[run.process as usize].pid,
+                has_ended: sum.has_ended,
+                outcome: sum.outcome,
+                begin_unix_ns: unix_ns(sum.begin_ns),
+                wall_ns: sum.wall_ns(),
+                processes: sum.processes,
+                figures: sum.figures,
+                peaks_at_once_bytes: at_once.as_ref().map(|of| of.steps[at]),
+                peak_rss_bytes: sum.peak_rss_sum_bytes,
+                peak_pss_bytes: sum.peak_pss_bytes,
+                peak_uss_bytes: sum.peak_uss_bytes,
+            }
+        })
+        .collect()
+}
+
+/// What to request for the job, first, and for the steps of each group.
+pub fn requests(recording: &Recording, coordinator: Option<&str>) -> Vec<Request> {
+    let mut all = vec![job_request(recording)];
+    all.extend(step_requests(recording, &sums(recording), coordinator));
+    all
 }

@@ -2,6 +2,7 @@
 
 mod o2dpg;
 mod prmon;
+mod steps;
 mod viewer;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
     without_repetitions(&mut traces);
     if args.format == TablesFormat::O2dpg {
         return o2dpg::write(&args.output, &traces, &args.rules);
+    }
+    if let Some(what) = steps::Of::format(args.format) {
+        return steps::write(&args.output, &traces, what, &args.rules);
     }
     let Some(format) = Format::of(args) else {
         return prmon::write(&args.output, &traces, &args.rules);

@@ -23,6 +23,7 @@ mod path;
 mod phase;
 mod prmon;
 mod process;
+mod request;
 mod rows;
 mod series;
 mod table;
@@ -58,6 +59,7 @@ pub use process::{
     ProgramDetails, ReceivedSignal, Relative, Shown, Slow, Spread, WaitGroup,
 };
 pub use proctrace_wire::{Outcome, signal_name};
+pub use request::{MemoryFrom, Request};
 pub use rows::{Rows, RowsColumn, RowsValues};
 pub use series::{Mark, Series};
 pub use table::{Cell, Column, Table, Unit, Values};
@@ -66,7 +68,7 @@ pub use timeline::{
     TimelineProcess, TimelineRun, TimelineStack, TimelineStep, TimelineThread, TimelineWait,
 };
 pub use tree::{Alive, AliveProcess, ProcessTree, TreeRow};
-pub use workflow::{StepNeed, WorkflowUse};
+pub use workflow::{StepNeed, StepUsage, WorkflowUse};
 
 use std::collections::BTreeMap;
 

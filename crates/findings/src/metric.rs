@@ -421,13 +421,55 @@ pub const FAMILIES: &[MetricFamily] = &[
         "Failed look-ups, by searched directory and call family.",
         []
     ),
-    family!("step_runs", ["group"], Count, "", "Steps of the group, by whatever coordinates the job (docs/steps.md).", [Forks, Execs, Argv]),
-    family!("step_failures", ["group"], Count, "", "Those whose first process did not exit with 0.", [Forks, Execs, Argv]),
-    family!("step_wall_seconds", ["group"], Wall, "seconds", "Sum of their wall times, which may overlap.", [Forks, Execs, Argv, Times]),
-    family!("step_longest_wall_seconds", ["group"], Wall, "seconds", "The longest wall time of one of them.", [Forks, Execs, Argv, Times]),
-    family!("step_cpu_seconds", ["group"], Cpu, "seconds", "CPU time of all their processes.", [Forks, Execs, Argv, Cpu]),
+    family!(
+        "step_runs",
+        ["group"],
+        Count,
+        "",
+        "Steps of the group, by whatever coordinates the job (docs/steps.md).",
+        [Forks, Execs, Argv]
+    ),
+    family!(
+        "step_failures",
+        ["group"],
+        Count,
+        "",
+        "Those whose first process did not exit with 0.",
+        [Forks, Execs, Argv]
+    ),
+    family!(
+        "step_wall_seconds",
+        ["group"],
+        Wall,
+        "seconds",
+        "Sum of their wall times, which may overlap.",
+        [Forks, Execs, Argv, Times]
+    ),
+    family!(
+        "step_longest_wall_seconds",
+        ["group"],
+        Wall,
+        "seconds",
+        "The longest wall time of one of them.",
+        [Forks, Execs, Argv, Times]
+    ),
+    family!(
+        "step_cpu_seconds",
+        ["group"],
+        Cpu,
+        "seconds",
+        "CPU time of all their processes.",
+        [Forks, Execs, Argv, Cpu]
+    ),
     family!("step_processes", ["group"], Count, "", "Their processes.", [Forks, Execs, Argv]),
-    family!("step_peak_pss_bytes", ["group"], Memory, "bytes", "Peak of the total PSS of all processes of one of them (only with --memory).", [Forks, Execs, Argv, Memory]),
+    family!(
+        "step_peak_pss_bytes",
+        ["group"],
+        Memory,
+        "bytes",
+        "Peak of the total PSS of all processes of one of them (only with --memory).",
+        [Forks, Execs, Argv, Memory]
+    ),
     family!(
         "phase_begin_seconds",
         ["phase"],

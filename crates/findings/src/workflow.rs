@@ -2,6 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proctrace_wire::Outcome;
+
+use crate::Figures;
+
 /// What the steps of a workflow read, wrote and needed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WorkflowUse {
@@ -26,4 +30,37 @@ pub struct StepNeed {
     pub cores: Option<f64>,
     /// Largest sum of the PSS of its processes at one time; `None` if memory was not read.
     pub peak_pss_bytes: Option<u64>,
+}
+
+/// What a step did and used, with all that it started.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepUsage {
+    /// Its name.
+    pub name: String,
+    /// The group that it is of.
+    pub group: String,
+    /// The coordinator whose rule names it; empty otherwise.
+    pub coordinator: String,
+    /// Process id of its first process.
+    pub pid: i32,
+    /// True if that had ended when the recording did.
+    pub has_ended: bool,
+    /// How; `None` if that is not known.
+    pub outcome: Option<Outcome>,
+    /// Its begin since 1970.
+    pub begin_unix_ns: u64,
+    /// Wall time.
+    pub wall_ns: u64,
+    /// Processes.
+    pub processes: u64,
+    /// Figures of all of them.
+    pub figures: Figures,
+    /// Largest sum at one time of the peak RSS of its processes; `None` if that is not known.
+    pub peaks_at_once_bytes: Option<u64>,
+    /// Largest sum at one time of RSS; `None` if memory was not read.
+    pub peak_rss_bytes: Option<u64>,
+    /// Of PSS.
+    pub peak_pss_bytes: Option<u64>,
+    /// Of USS.
+    pub peak_uss_bytes: Option<u64>,
 }

@@ -15,6 +15,7 @@ mod memory;
 mod opens;
 mod phases;
 pub(crate) mod pool;
+mod requests;
 mod spawners;
 mod startup;
 mod step_files;
@@ -104,6 +105,12 @@ impl Section {
             help: "files that one step writes and another one reads; orders not declared",
             analyse: |of, options| step_files::section(of.recording, options),
             shown: &["step_missing_needs"],
+        },
+        Self {
+            name: "requests",
+            help: "cores, memory and wall time to request for a step of each group",
+            analyse: |of, options| requests::section(of.recording, options),
+            shown: &[],
         },
         Self {
             name: "lookups",

@@ -88,7 +88,10 @@ pub(crate) enum RowsFormat {
         Formats of viewers, one file of one recording: perfetto, chrome, folded, speedscope, \
         compile-commands, otlp. docs/exports.md describes what they contain and how to open them.\n\n\
          prmon: prmon.txt and prmon.json of one recording, for prmon's scripts and other readers of \
-         its files: a row for each reading of memory (record --memory), at most one a second.",
+         its files: a row for each reading of memory (record --memory), at most one a second.\n\n\
+        Of steps (docs/steps.md), one file: nextflow-trace and snakemake-benchmark, for runs in which the \
+        engine's own metrics are empty; slurm, snakemake-profile and nextflow-config, what to request \
+        (from one recording or several of the same job). o2dpg: a directory.",
     after_long_help = "Examples:\n  \
         proctrace export tables job.ptrace\n  \
         duckdb -c \"SELECT program, count(*) FROM 'tables/processes.parquet' GROUP BY ALL\"\n  \
@@ -96,7 +99,8 @@ pub(crate) enum RowsFormat {
         proctrace export --format perfetto job.perfetto-trace job.ptrace   # ui.perfetto.dev\n  \
         proctrace export --format folded - job.ptrace | inferno-flamegraph > cpu.svg\n  \
         proctrace export --format compile-commands . build.ptrace          # for clangd\n  \
-        proctrace export --format prmon . job.ptrace && prmon_plot.py"
+        proctrace export --format prmon . job.ptrace && prmon_plot.py\n  \
+        proctrace export --format slurm - job.ptrace"
 )]
 pub(crate) struct ExportArgs {
     /// Output directory of tables, created if necessary; for other formats, the file, a directory,
@@ -142,6 +146,16 @@ pub(crate) enum TablesFormat {
     Prmon,
     /// The graph of files and the resources of tasks that O2DPG's workflow runner reads.
     O2dpg,
+    /// Nextflow's trace.txt, with values as with trace.raw.
+    NextflowTrace,
+    /// The columns of Snakemake's benchmark files, a line per job.
+    SnakemakeBenchmark,
+    /// What to request: #SBATCH lines for the job, and options for each group of steps.
+    Slurm,
+    /// What to request for each rule, as a profile: config.yaml for snakemake --workflow-profile.
+    SnakemakeProfile,
+    /// What to request for each process, as a configuration: nextflow -c FILE.
+    NextflowConfig,
     /// A trace for ui.perfetto.dev and trace_processor.
     Perfetto,
     /// Trace Event JSON, for chrome://tracing.

@@ -1,0 +1,251 @@
+//! What to request from a batch system for the steps of each group: cores, memory and wall time, with a margin.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use proctrace_findings::{Figure, MemoryFrom, Request};
+use proctrace_recording::Recording;
+use proctrace_stats::lower_median;
+
+use crate::figures::is_known;
+use crate::passes::passes;
+use crate::step_files::{Level, at_level};
+use crate::steps::{StepSum, group_of};
+
+/// Least margin on memory, as a part of the largest peak.
+const MEMORY_MARGIN: f64 = 0.1;
+/// Margin on wall time: machines differ more than memory does.
+const WALL_MARGIN: f64 = 0.5;
+/// Part of a CPU by which use may exceed whole CPUs: a helper that runs now and then needs none of its own.
+const SPARE_CORES: f64 = 0.15;
+/// Memory is requested in multiples of this, wall time in minutes.
+const MEMORY_STEP_BYTES: u64 = 50_000_000;
+const MINUTE_NS: u64 = 60_000_000_000;
+
+/// The request for the job as a whole: all processes that it started.
+pub fn job_request(recording: &Recording) -> Request {
+    let wall_ns = recording.wall_ns();
+    let cpu_ns = is_known(recording, Figure::CpuNs).then(|| {
+        let all = recording.processes.iter().map(|process| process.cpu.total_ns());
+        all.fold(0_u64, u64::saturating_add)
+    });
+    let cores_used = cpu_ns.filter(|_| wall_ns > 0).map(|cpu_ns| cpu_ns as f64 / wall_ns as f64);
+    let read = passes(recording, |_| true).iter().map(|pass| pass.pss_bytes).max();
+    let (peak, memory_from) = match read {
+        Some(read) => (Some(read), MemoryFrom::Pss),
+        None => (AtOnce::of(recording).map(|of| of.job), MemoryFrom::PeaksAtOnce),
+    };
+    request(None, 1, cores_used, (&Vec::from_iter(peak), memory_from), wall_ns)
+}
+
+/// Requests for the groups of steps that have ended, those with the longest step first. Of all steps that somebody
+/// schedules: the outermost ones and those that a table names; or the outermost ones of a coordinator, if one is given.
+pub fn step_requests(
+    recording: &Recording,
+    sums: &[StepSum],
+    coordinator: Option<&str>,
+) -> Vec<Request> {
+    let steps = &recording.steps;
+    let at_once = AtOnce::of(recording);
+    let is_of =
+        |at: u32| coordinator.is_some_and(|name| steps.all[at as usize].named.coordinator == name);
+    let is_unit = |at: u32| match coordinator {
+        None => at_level(steps, at, Level::Workflow) == at,
+        Some(_) => is_of(at) && !steps.up(at).skip(1).any(is_of),
+    };
+    let mut by_group: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, step) in steps.all.iter().enumerate() {
+        if u32::try_from(at).is_ok_and(is_unit) && sums[at].has_ended {
+            by_group.entry(group_of(step)).or_default().push(at);
+        }
+    }
+    let mut requests: Vec<Request> = by_group
+        .into_iter()
+        .map(|(group, members)| {
+            let of = || members.iter().map(|at| &sums[*at]);
+            let read: Vec<u64> = of().filter_map(|sum| sum.peak_pss_bytes).collect();
+            // A step that was too short to be read says nothing of the others.
+            let (peaks, memory_from) = match read.len() == members.len() {
+                true => (read, MemoryFrom::Pss),
+                false => {
+                    let at_once = at_once.as_ref();
+                    let bounds = members.iter().filter_map(|at| at_once.map(|of| of.steps[*at]));
+                    (bounds.collect(), MemoryFrom::PeaksAtOnce)
+                }
+            };
+            let cores_used = of().filter_map(StepSum::cores_in_use).reduce(f64::max);
+            let wall_ns = of().map(StepSum::wall_ns).max().unwrap_or(0);
+            let number = members.len() as u64;
+            request(Some(group), number, cores_used, (&peaks, memory_from), wall_ns)
+        })
+        .collect();
+    requests.sort_by_key(|request| Reverse(request.wall_used_ns));
+    requests
+}
+
+/// Requests from several recordings as one for each group: what the largest needed, with a margin from their spread.
+pub fn together(of_recordings: Vec<Vec<Request>>) -> Vec<Request> {
+    let mut by_group: BTreeMap<Option<String>, Vec<Request>> = BTreeMap::new();
+    for request in of_recordings.into_iter().flatten() {
+        by_group.entry(request.group.clone()).or_default().push(request);
+    }
+    let one = |(group, all): (Option<String>, Vec<Request>)| {
+        let peaks: Vec<u64> = all.iter().filter_map(|request| request.memory_used_bytes).collect();
+        // If memory was read in all of them.
+        let is_read = all.iter().all(|request| request.memory_from == MemoryFrom::Pss);
+        let memory_from = if is_read { MemoryFrom::Pss } else { MemoryFrom::PeaksAtOnce };
+        let steps = all.iter().map(|request| request.steps).sum();
+        let cores_used = all.iter().filter_map(|request| request.cores_used).reduce(f64::max);
+        let wall_ns = all.iter().map(|request| request.wall_used_ns).max().unwrap_or(0);
+        let spread = request(group, steps, cores_used, (&peaks, memory_from), wall_ns);
+        let of_one = all.iter().filter_map(|request| request.memory_bytes).max();
+        Request { memory_bytes: spread.memory_bytes.max(of_one), ..spread }
+    };
+    let mut requests: Vec<Request> = by_group.into_iter().map(one).collect();
+    // The job as a whole comes first.
+    requests.sort_by_key(|request| (request.group.is_some(), Reverse(request.wall_used_ns)));
+    requests
+}
+
+fn request(
+    group: Option<String>,
+    steps: u64,
+    cores_used: Option<f64>,
+    (peaks, memory_from): (&[u64], MemoryFrom),
+    wall_used_ns: u64,
+) -> Request {
+    let wall_ns = (wall_used_ns as f64 * (1.0 + WALL_MARGIN)) as u64;
+    Request {
+        group,
+        steps,
+        cores_used,
+        cores: cores_used.map(|used| ((used - SPARE_CORES).ceil() as u64).max(1)),
+        memory_used_bytes: peaks.iter().copied().max(),
+        memory_from,
+        memory_bytes: with_margin(peaks),
+        wall_used_ns,
+        wall_ns: up_to(wall_ns, MINUTE_NS),
+    }
+}
+
+/// The largest peak with a margin: a tenth, or as much as it is above the median if that is more.
+fn with_margin(peaks: &[u64]) -> Option<u64> {
+    let largest = peaks.iter().copied().max().filter(|largest| *largest > 0)?;
+    let spread = largest.saturating_sub(lower_median(&mut peaks.to_vec())?);
+    let margin = spread.max((largest as f64 * MEMORY_MARGIN) as u64);
+    Some(up_to(largest.saturating_add(margin), MEMORY_STEP_BYTES))
+}
+
+fn up_to(value: u64, step: u64) -> u64 {
+    value.div_ceil(step).max(1).saturating_mul(step)
+}
+
+/// Largest sums of the peak RSS of processes that were alive at one time: at least as much as was in use.
+#[derive(Debug)]
+pub struct AtOnce {
+    /// Of all processes of the job.
+    pub job: u64,
+    /// By step, those of its parts included.
+    pub steps: Vec<u64>,
+}
+
+impl AtOnce {
+    /// `None` if peak RSS is not known.
+    pub fn of(recording: &Recording) -> Option<Self> {
+        if !is_known(recording, Figure::PeakRssBytes) {
+            return None;
+        }
+        let mut moments: Vec<(u64, bool, Option<u32>, u64)> = Vec::new();
+        for (at, process) in recording.processes.iter().enumerate() {
+            let step = u32::try_from(at).ok().and_then(|at| recording.steps.of_process(at));
+            let bytes = recording.peak_rss_bytes(process);
+            let ended_ns = process.ended_ns().unwrap_or(recording.last_ns);
+            moments.push((process.born_ns, true, step, bytes));
+            moments.push((ended_ns.max(process.born_ns), false, step, bytes));
+        }
+        // An end comes before a birth at the same time.
+        moments.sort_unstable();
+        let steps = recording.steps.all.len();
+        let (mut now, mut largest) = (vec![0_u64; steps], vec![0_u64; steps]);
+        let (mut job_now, mut job) = (0_u64, 0_u64);
+        let after = |sum: u64, is_birth: bool, bytes: u64| match is_birth {
+            true => sum.saturating_add(bytes),
+            false => sum.saturating_sub(bytes),
+        };
+        for (_, is_birth, step, bytes) in moments {
+            job_now = after(job_now, is_birth, bytes);
+            job = job.max(job_now);
+            for step in step.into_iter().flat_map(|step| recording.steps.up(step)) {
+                let sum = &mut now[step as usize];
+                *sum = after(*sum, is_birth, bytes);
+                largest[step as usize] = largest[step as usize].max(*sum);
+            }
+        }
+        Some(Self { job, steps: largest })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::sums;
+    use proctrace_scenes::{MS, S, Scene};
+
+    const PAGE: u64 = 4096;
+
+    /// Two steps of a group; the second has two processes at one time, and one after them.
+    fn scene() -> Recording {
+        let mut scene = Scene::new(4, 100 * MS);
+        scene.exec(0, 1, "/bin/runner", (0, 0));
+        scene.fork(0, 1, 2).in_environment(&["PROCTRACE_STEP=sim_1"]);
+        scene.exec(0, 2, "/bin/sim", (0, 0));
+        scene.exit_with(10 * S, 2, (11 * S, 0), |exit| exit.maxrss_pages = 25_000);
+        scene.fork(S, 1, 3).in_environment(&["PROCTRACE_STEP=sim_2"]);
+        scene.exec(S, 3, "/bin/sim", (0, 0)).fork(2 * S, 3, 4);
+        scene.exit_with(3 * S, 4, (0, 0), |exit| exit.maxrss_pages = 10_000);
+        scene.fork(3 * S, 3, 5);
+        scene.exit_with(4 * S, 5, (0, 0), |exit| exit.maxrss_pages = 5_000);
+        scene.exit_with(5 * S, 3, (S, 0), |exit| exit.maxrss_pages = 20_000);
+        scene.exit(11 * S, 1, (0, 0)).load(None)
+    }
+
+    #[test]
+    fn a_request_covers_the_largest_step_with_a_margin() {
+        let recording = scene();
+        let [request] = &step_requests(&recording, &sums(&recording), None)[..] else { panic!() };
+        assert_eq!((request.group.as_deref(), request.steps), (Some("sim"), 2));
+        // 11 s of CPU in 10 s: the tenth above one CPU needs none of its own.
+        assert_eq!((request.cores_used, request.cores), (Some(1.1), Some(1)));
+        assert_eq!(request.memory_used_bytes, Some(30_000 * PAGE));
+        assert_eq!(request.memory_from, MemoryFrom::PeaksAtOnce);
+        // 122.9 MB, and the 20.5 MB by which it is above the median.
+        assert_eq!(request.memory_bytes, Some(150_000_000));
+        assert_eq!((request.wall_used_ns, request.wall_ns), (10 * S, 60 * S));
+        assert!(step_requests(&recording, &sums(&recording), Some("make")).is_empty());
+        // 12 s of CPU in 11 s; all that were alive at one time.
+        let job = job_request(&recording);
+        assert_eq!((job.cores, job.memory_used_bytes), (Some(1), Some(55_000 * PAGE)));
+        assert_eq!((job.group, job.wall_ns), (None, 60 * S));
+    }
+
+    #[test]
+    fn several_recordings_are_taken_together() {
+        let of = |peak: u64, seconds: u64| {
+            let peaks = [peak];
+            request(Some("sim".into()), 2, Some(1.0), (&peaks, MemoryFrom::Pss), seconds * S)
+        };
+        let [sim] = &together(vec![vec![of(1_000_000_000, 100)], vec![of(600_000_000, 200)]])[..]
+        else {
+            panic!()
+        };
+        assert_eq!((sim.steps, sim.memory_bytes), (4, Some(1_400_000_000)));
+        assert_eq!(sim.wall_ns, 300 * S);
+    }
+
+    #[test]
+    fn margins_are_a_tenth_at_least() {
+        assert_eq!(with_margin(&[1_000_000_000; 3]), Some(1_100_000_000));
+        assert_eq!(with_margin(&[500_000_000, 1_000_000_000, 500_000_000]), Some(1_500_000_000));
+        assert_eq!((with_margin(&[]), with_margin(&[0])), (None, None));
+    }
+}

@@ -1,0 +1,62 @@
+//! Requests: what to ask a batch system for, for the job and by group of steps.
+
+use proctrace_findings::{Request, Table, Unit, Values};
+use proctrace_overview::options::{Content, Options};
+use proctrace_overview::requests::{job_request, step_requests};
+use proctrace_overview::steps::sums;
+use proctrace_recording::Recording;
+use proctrace_wire::Quantity;
+
+pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
+    let groups = step_requests(recording, &sums(recording), None);
+    let mut tables = Vec::new();
+    if !groups.is_empty() {
+        let name = |request: &Request| request.group.clone();
+        let table = Table::new("step_requests", "What to request for a step of each group")
+            .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Argv])
+            .column("group", "group", Unit::Text, Values::Text(groups.iter().map(name).collect()))
+            .whole("steps", "steps", Unit::Count, groups.iter().map(|request| request.steps));
+        tables.push(with_figures(table, &groups).note(
+            "Of steps that have ended and are scheduled on their own: not of parts of others. memory: the largest peak and \
+             as much as it is above the median, at least a tenth.",
+        ));
+    }
+    let table = Table::new("job_request", "What to request for the job as a whole")
+        .rows_need(&[Quantity::Forks]);
+    tables.push(with_figures(table, &[job_request(recording)]).note(
+        "cores: those in use on average, rounded up; more are of use where the job scales. memory: a tenth above the peak; \
+         `at most` is the sum of the peak RSS of processes that were alive at one time, in which shared pages count more \
+         than once (record with --memory). wall: half as much again. Recorded on a faster machine, or with less input, it \
+         is less than is needed.",
+    ));
+    Content { tables, charts: Vec::new() }
+}
+
+fn with_figures(table: Table, all: &[Request]) -> Table {
+    let of = || all.iter();
+    let from = |request: &Request| {
+        request.memory_used_bytes.map(|_| request.memory_from.name().to_owned())
+    };
+    table
+        .real("cores_used", "cores used", Unit::Cores, of().map(|request| request.cores_used))
+        .needs(&[Quantity::Cpu, Quantity::Times])
+        .whole("cores", "cores", Unit::Count, of().map(|request| request.cores))
+        .needs(&[Quantity::Cpu, Quantity::Times])
+        .whole(
+            "memory_used_bytes",
+            "peak",
+            Unit::Bytes,
+            of().map(|request| request.memory_used_bytes),
+        )
+        .needs(&[Quantity::PeakRss])
+        .column("memory_from", "is", Unit::Text, Values::Text(of().map(from).collect()))
+        .whole("memory_bytes", "memory", Unit::Bytes, of().map(|request| request.memory_bytes))
+        .needs(&[Quantity::PeakRss])
+        .whole(
+            "wall_used_ns",
+            "wall used",
+            Unit::Nanoseconds,
+            of().map(|request| request.wall_used_ns),
+        )
+        .whole("wall_ns", "wall", Unit::Nanoseconds, of().map(|request| request.wall_ns))
+}

@@ -1,0 +1,98 @@
+//! `proctrace export` for engines of workflows and batch systems: what steps used, and what to request for them.
+
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use proctrace_analysis::{requests, requests_together, steps_used};
+use proctrace_report::number::counted;
+use proctrace_report::{EngineFile, RequestSyntax};
+
+use crate::args::{RulesArgs, TablesFormat};
+use crate::exit_code::Misuse;
+use crate::query::refuse_traces;
+use crate::{incomplete, rules, say, whole};
+
+/// What is exported of steps.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Of {
+    Usage(EngineFile),
+    Requests(RequestSyntax),
+}
+
+impl Of {
+    pub(super) fn format(format: TablesFormat) -> Option<Self> {
+        Some(match format {
+            TablesFormat::NextflowTrace => Self::Usage(EngineFile::NextflowTrace),
+            TablesFormat::SnakemakeBenchmark => Self::Usage(EngineFile::SnakemakeBenchmark),
+            TablesFormat::Slurm => Self::Requests(RequestSyntax::Slurm),
+            TablesFormat::SnakemakeProfile => Self::Requests(RequestSyntax::Snakemake),
+            TablesFormat::NextflowConfig => Self::Requests(RequestSyntax::Nextflow),
+            _ => return None,
+        })
+    }
+}
+
+pub(super) fn write(to: &Path, traces: &[PathBuf], what: Of, with: &RulesArgs) -> Result<ExitCode> {
+    let (text, items) = match what {
+        Of::Usage(file) => usage(traces, file, with)?,
+        Of::Requests(syntax) => request(traces, syntax, with)?,
+    };
+    if to == Path::new("-") {
+        stdout().lock().write_all(text.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    refuse_traces(to)?;
+    whole::write(to, text.as_bytes())?;
+    say::note(&format!("{items} written to {}", to.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn usage(traces: &[PathBuf], file: EngineFile, with: &RulesArgs) -> Result<(String, String)> {
+    let [trace] = traces else {
+        bail!(Misuse("this format is of one recording: give one trace".to_owned()));
+    };
+    let recording = rules::load(trace, with)?;
+    incomplete::warn(trace, &recording);
+    let mut steps = steps_used(&recording, Some(file.coordinator()));
+    if steps.is_empty() {
+        // Those that a table or an environment names.
+        steps = steps_used(&recording, None);
+    }
+    if steps.is_empty() {
+        bail!("the recording has no steps (docs/steps.md)");
+    }
+    if recording.header.memory_interval_ns.is_none() {
+        say::note(
+            "memory is the sum of the peaks of processes that were alive at one time: recorded without --memory",
+        );
+    }
+    let items = counted(steps.len() as u64, "step", "steps");
+    Ok((file.write(&steps, &recording.header.host), items))
+}
+
+fn request(
+    traces: &[PathBuf],
+    syntax: RequestSyntax,
+    with: &RulesArgs,
+) -> Result<(String, String)> {
+    let mut all = Vec::with_capacity(traces.len());
+    for trace in traces {
+        let recording = rules::load(trace, with)?;
+        incomplete::warn(trace, &recording);
+        let of_engine = requests(&recording, syntax.coordinator());
+        all.push(match of_engine.len() {
+            // Only the job: those that a table or an environment names.
+            1 => requests(&recording, None),
+            _ => of_engine,
+        });
+    }
+    let all = requests_together(all);
+    let groups = syntax.groups(&all);
+    if groups == 0 && syntax != RequestSyntax::Slurm {
+        bail!("no group of steps has the name of a rule or process (docs/steps.md)");
+    }
+    let items = counted(groups as u64, "group of steps", "groups of steps");
+    Ok((syntax.write(&all), format!("requests for {items}")))
+}
