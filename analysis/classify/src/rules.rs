@@ -77,8 +77,8 @@ impl Rules {
         Ok(self)
     }
 
-    /// Adds a file that names steps: CSV, JSON, or the rules of a coordinator in TOML, which are asked before the
-    /// built-in ones. `name` is its path.
+    /// Adds a file that names steps or says what files are made from: CSV, JSON, Nextflow's trace, a graph of ninja, a data
+    /// base of make, or the rules of a coordinator in TOML, which are asked before the built-in ones. `name` is its path.
     ///
     /// # Errors
     /// If it is not well-formed, with its line.
@@ -99,6 +99,12 @@ impl Rules {
         } else if content.trim_ascii_start().first().is_some_and(|byte| matches!(byte, b'[' | b'{'))
         {
             self.steps.declared.add_json(name, content)?;
+        } else if content.trim_ascii_start().starts_with(b"digraph") {
+            self.steps.declared.graph_mut().add_dot(name, content)?;
+        } else if is_data_base_of_make(content) {
+            self.steps.declared.graph_mut().add_make(name, content)?;
+        } else if is_trace_of_nextflow(content) {
+            self.steps.declared.add_nextflow_trace(name, content)?;
         } else {
             self.steps.declared.add_csv(name, content)?;
         }
@@ -127,6 +133,19 @@ impl Rules {
     pub fn of_system(&self, file: &[u8]) -> bool {
         self.directories.iter().any(|directory| file.starts_with(directory))
     }
+}
+
+/// True for what `make -p` prints, whatever comes before it: with -n, the commands that it would run.
+fn is_data_base_of_make(content: &[u8]) -> bool {
+    const TITLE: &[u8] = b"# Make data base, printed on";
+    content.windows(TITLE.len()).any(|window| window == TITLE)
+}
+
+/// True if the first line has the columns that tell tasks of Nextflow apart.
+fn is_trace_of_nextflow(content: &[u8]) -> bool {
+    let first = content.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let mut columns = first.trim_ascii_end().split(|byte| *byte == b'\t');
+    columns.clone().any(|column| column == b"hash") && columns.any(|column| column == b"name")
 }
 
 #[cfg(test)]

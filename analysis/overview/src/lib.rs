@@ -26,6 +26,7 @@ pub mod requests;
 pub mod rule_uses;
 pub mod stacks;
 pub mod step_files;
+pub mod step_order;
 pub mod steps;
 pub mod summary;
 pub mod sums;

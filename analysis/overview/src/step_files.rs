@@ -1,7 +1,6 @@
-//! Files between steps: which step writes and which reads each file below the directory of the job, and whether the
-//! order in which they must run was declared.
+//! Files between steps: which step writes and which reads each file below the directory of the job.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use proctrace_recording::Recording;
 use proctrace_recording::steps::{NamedBy, Steps};
@@ -48,7 +47,7 @@ impl StepFile<'_> {
     }
 
     /// Steps that wrote it, with steps that read it afterwards and did not write it themselves.
-    fn pairs(&self) -> impl Iterator<Item = (&StepUse, &StepUse)> {
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&StepUse, &StepUse)> {
         self.writers().take(USERS_MAX).flat_map(move |writer| {
             let reads = move |reader: &&StepUse| {
                 reader.step != writer.step
@@ -126,124 +125,6 @@ pub fn step_files(recording: &Recording, level: Level) -> Vec<StepFile<'_>> {
     files
 }
 
-/// What is declared about the order of two steps of which one reads what the other one writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Order {
-    /// The reader waits for the writer.
-    Declared,
-    /// It does not: the dependency is missing.
-    Missing,
-    /// Nothing is known about one of them.
-    Unknown,
-}
-
-impl Order {
-    /// As in tables; `None` where it is not known.
-    pub fn name(self) -> Option<&'static str> {
-        match self {
-            Self::Declared => Some("yes"),
-            Self::Missing => Some("no"),
-            Self::Unknown => None,
-        }
-    }
-}
-
-/// A step that reads what another one writes.
-#[derive(Debug, Clone)]
-pub struct StepFlow<'a> {
-    /// The step that writes.
-    pub writer: u32,
-    /// The step that reads.
-    pub reader: u32,
-    /// Number of such files.
-    pub files: u64,
-    /// The first of them.
-    pub example: &'a [u8],
-    /// What is declared about their order.
-    pub order: Order,
-}
-
-/// Which steps read what others write, by writer and reader. A step and its own parts do not count as others.
-pub fn step_flows<'a>(recording: &Recording, files: &[StepFile<'a>]) -> Vec<StepFlow<'a>> {
-    let steps = &recording.steps;
-    let mut flows: BTreeMap<(u32, u32), StepFlow<'a>> = BTreeMap::new();
-    let declared = Orders::new(steps);
-    for file in files {
-        for (writer, reader) in file.pairs() {
-            let (writer, reader) = (writer.step, reader.step);
-            let is_within = |inner: u32, outer: u32| steps.up(inner).any(|at| at == outer);
-            if is_within(writer, reader) || is_within(reader, writer) {
-                continue;
-            }
-            flows.entry((writer, reader)).and_modify(|flow| flow.files += 1).or_insert_with(|| {
-                let order = declared.of(writer, reader);
-                StepFlow { writer, reader, files: 1, example: file.path, order }
-            });
-        }
-    }
-    flows.into_values().collect()
-}
-
-/// Declared orders: by name, as a step may run more than once.
-struct Orders<'a> {
-    steps: &'a Steps,
-    /// All that must come before the step of a name.
-    before: BTreeMap<&'a str, BTreeSet<&'a str>>,
-}
-
-impl<'a> Orders<'a> {
-    fn new(steps: &'a Steps) -> Self {
-        let mut before = BTreeMap::new();
-        for name in steps.needs.keys() {
-            let mut found: BTreeSet<&str> = BTreeSet::new();
-            let mut next: Vec<&str> = vec![name];
-            while let Some(step) = next.pop() {
-                for need in steps.needs.get(step).into_iter().flatten() {
-                    if found.insert(need) {
-                        next.push(need);
-                    }
-                }
-            }
-            before.insert(&**name, found);
-        }
-        Self { steps, before }
-    }
-
-    fn of(&self, writer: u32, reader: u32) -> Order {
-        let name = |step: u32| &*self.steps.all[step as usize].named.name;
-        let (writer, reader) = (name(writer), name(reader));
-        match self.before.get(reader) {
-            Some(_) if !self.before.contains_key(writer) => Order::Unknown,
-            Some(before) if before.contains(writer) => Order::Declared,
-            // A second try of the same step.
-            Some(_) if writer == reader => Order::Declared,
-            Some(_) => Order::Missing,
-            None => Order::Unknown,
-        }
-    }
-}
-
-/// Declared needs of a step of which it reads nothing: names of the one that waits and of the one it waits for. Only of
-/// steps that ran, and only if opens were recorded.
-pub fn unused_needs<'a>(
-    recording: &'a Recording,
-    flows: &[StepFlow<'_>],
-) -> Vec<(&'a str, &'a str)> {
-    let steps = &recording.steps;
-    let name = |step: u32| &*steps.all[step as usize].named.name;
-    let ran: BTreeSet<&str> = steps.all.iter().map(|step| &*step.named.name).collect();
-    let used: BTreeSet<(&str, &str)> =
-        flows.iter().map(|flow| (name(flow.reader), name(flow.writer))).collect();
-    let pairs = steps
-        .needs
-        .iter()
-        .flat_map(|(reader, needs)| needs.iter().map(move |need| (reader.as_str(), need.as_str())));
-    pairs
-        .filter(|(reader, need)| ran.contains(reader) && ran.contains(need))
-        .filter(|pair| !used.contains(pair))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,45 +193,5 @@ mod tests {
             ("use.dat", vec![1], vec![2]),
         ];
         assert_eq!(told, expected.map(|(path, by, of)| (path.to_owned(), by, of)));
-    }
-
-    #[test]
-    fn an_order_that_is_declared_through_another_step_is_declared() {
-        let recording = with(&table(r#""use""#));
-        let files = step_files(&recording, Level::Innermost);
-        let flows = step_flows(&recording, &files);
-        assert!(flows.iter().all(|flow| flow.order == Order::Declared), "{flows:?}");
-        assert_eq!(flows.len(), 3);
-        assert!(unused_needs(&recording, &flows).is_empty());
-    }
-
-    #[test]
-    fn an_order_that_nobody_declared_is_found() {
-        let recording = with(&table(""));
-        let files = step_files(&recording, Level::Workflow);
-        let flows = step_flows(&recording, &files);
-        let orders: Vec<_> =
-            flows.iter().map(|flow| (flow.writer, flow.reader, flow.order)).collect();
-        assert_eq!(
-            orders,
-            [(0, 1, Order::Declared), (0, 2, Order::Missing), (1, 2, Order::Missing)]
-        );
-        assert_eq!(flows[1].example, b"tf1/sub.dat");
-    }
-
-    #[test]
-    fn what_is_declared_and_not_used_is_told() {
-        let json = table(r#""use""#).replace(r#""needs": []"#, r#""needs": ["merge", "absent"]"#);
-        let recording = with(&json);
-        let flows = step_flows(&recording, &step_files(&recording, Level::Innermost));
-        assert_eq!(unused_needs(&recording, &flows), [("gen", "merge")]);
-    }
-
-    #[test]
-    fn without_a_table_no_order_is_known() {
-        let json = table("").replace(r#", "needs": []"#, "").replace(r#", "needs": ["gen"]"#, "");
-        let recording = with(&json);
-        let flows = step_flows(&recording, &step_files(&recording, Level::Innermost));
-        assert!(flows.iter().all(|flow| flow.order == Order::Unknown), "{flows:?}");
     }
 }

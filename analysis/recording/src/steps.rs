@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use proctrace_classify::Rules;
 use proctrace_classify::fast::{FastMap, FastSet};
-use proctrace_classify::steps::{Candidates, Coordinating, NAME_BYTES_MAX, name_of};
+use proctrace_classify::steps::{Candidates, Coordinating, FileGraph, NAME_BYTES_MAX, name_of};
 pub use proctrace_classify::steps::{Named, NamedBy};
 use proctrace_replay::variables;
 use proctrace_wire::Exec;
@@ -28,6 +28,8 @@ const STEPS_MAX: usize = 1 << 20;
 /// Maximum number of steps within each other: a program may execute itself with a new name again and again, and each
 /// step is added to all around it.
 const DEPTH_MAX: usize = 64;
+/// Maximum number of directories that are kept.
+const DIRECTORIES_MAX: usize = 1 << 14;
 
 /// The step that an environment names, as NAME=value strings with their NULs.
 fn of_environment(variables: &[(Vec<u8>, Vec<u8>)]) -> Option<Named> {
@@ -86,6 +88,8 @@ pub(crate) struct Stepping<'a> {
     started_by: FastMap<u32, Coordinating>,
     /// What is said of the whole recording: spans and signs that its command was given, and everything inherits.
     around_all: FastSet<Arc<Named>>,
+    /// Directories of steps.
+    directories: FastSet<Arc<[u8]>>,
 }
 
 impl<'a> Stepping<'a> {
@@ -101,6 +105,7 @@ impl<'a> Stepping<'a> {
             coordinating: FastMap::default(),
             started_by: FastMap::default(),
             around_all: FastSet::default(),
+            directories: FastSet::default(),
         }
     }
 
@@ -155,7 +160,7 @@ impl<'a> Stepping<'a> {
         unix_ns: u64,
     ) {
         if let Some(name) = exec.step_mark() {
-            self.mark(&name, (process, run), parent);
+            self.mark(&name, exec.cwd, (process, run), parent);
             return;
         }
         let around = self.made.of_process(process);
@@ -189,7 +194,7 @@ impl<'a> Stepping<'a> {
             if named.by == NamedBy::Span && parent.is_none() {
                 self.around_all.insert(named);
             } else {
-                self.begin(named, around, (process, run));
+                self.begin(named, exec.cwd, around, (process, run));
                 return;
             }
         }
@@ -200,12 +205,12 @@ impl<'a> Stepping<'a> {
         } else if run_of.is_told
             || !(self.around_all.contains(&named) || self.made.has(around, same, &named))
         {
-            self.begin(named, around, (process, run));
+            self.begin(named, exec.cwd, around, (process, run));
         }
     }
 
     /// `proctrace mark --step`: what its parent starts from now on is this step.
-    fn mark(&mut self, name: &[u8], (process, run): (u32, u32), parent: Option<u32>) {
+    fn mark(&mut self, name: &[u8], cwd: &[u8], (process, run): (u32, u32), parent: Option<u32>) {
         let Some(parent) = parent else { return };
         let around = self.made.of_process(parent);
         let Some(name) = name_of(name) else {
@@ -217,7 +222,7 @@ impl<'a> Stepping<'a> {
         };
         let named =
             self.kept(Named { name, group: None, by: NamedBy::Mark, coordinator: String::new() });
-        if let Some(step) = self.begin(named, around, (process, run)) {
+        if let Some(step) = self.begin(named, cwd, around, (process, run)) {
             self.hands_on.insert(parent, step);
         }
     }
@@ -225,6 +230,7 @@ impl<'a> Stepping<'a> {
     fn begin(
         &mut self,
         named: Arc<Named>,
+        cwd: &[u8],
         parent: Option<u32>,
         (process, run): (u32, u32),
     ) -> Option<u32> {
@@ -234,9 +240,23 @@ impl<'a> Stepping<'a> {
             return None;
         }
         let step = u32::try_from(self.made.all.len()).unwrap_or(NONE);
-        self.made.all.push(Step { named, parent, run });
+        let directory = self.directory(cwd);
+        self.made.all.push(Step { named, parent, run, directory });
         self.set(process, step);
         Some(step)
+    }
+
+    /// A directory, kept once; empty if nobody asks for it, or if there are too many.
+    fn directory(&mut self, cwd: &[u8]) -> Arc<[u8]> {
+        if self.rules.steps.declared.graph.is_empty() || self.directories.len() >= DIRECTORIES_MAX {
+            return Arc::from([]);
+        }
+        if let Some(known) = self.directories.get(cwd) {
+            return Arc::clone(known);
+        }
+        let directory: Arc<[u8]> = Arc::from(cwd);
+        self.directories.insert(Arc::clone(&directory));
+        directory
     }
 
     fn set(&mut self, process: u32, step: u32) {
@@ -250,6 +270,7 @@ impl<'a> Stepping<'a> {
 
     /// The steps of all.
     pub(crate) fn steps(mut self) -> Steps {
+        self.made.graph = Arc::clone(&self.rules.steps.declared.graph);
         for step in &self.rules.steps.declared.steps {
             if let Some(needs) = &step.needs {
                 self.made.needs.insert(step.name.clone(), needs.clone());
@@ -268,6 +289,8 @@ pub struct Step {
     pub parent: Option<u32>,
     /// Index of the program run with which it begins.
     pub run: u32,
+    /// The directory in which it begins; empty if no graph of files was given, which asks for it.
+    pub directory: Arc<[u8]>,
 }
 
 /// The steps of a recording.
@@ -279,6 +302,8 @@ pub struct Steps {
     pub left_out: u64,
     /// Names of the steps that must come before the one of this name, where a table says so.
     pub needs: BTreeMap<String, Vec<String>>,
+    /// What files are made from, where a file from outside says so.
+    pub graph: Arc<FileGraph>,
     /// The step of each process, `NONE` for none; those at the end may be missing.
     of_process: Vec<u32>,
 }

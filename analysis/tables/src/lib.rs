@@ -7,6 +7,7 @@
 
 mod answer;
 mod arrow;
+mod columns;
 mod definitions;
 mod error;
 mod events;

@@ -39,6 +39,9 @@ pub(crate) fn marks(
     frame.words("phase", &names, numbers);
     frame.words("set_by", &setters, || rows.iter().map(by).collect());
     frame.options("process_id", || rows.iter().map(|m| serial(m.process as usize)).collect());
+    frame.options("step_id", || {
+        rows.iter().map(|m| recording.steps.of_process(m.process)).collect()
+    });
     frame.options("setter_id", || {
         rows.iter().map(|mark| serial(recording.setter_of(mark))).collect()
     });

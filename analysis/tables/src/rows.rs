@@ -11,6 +11,7 @@ use proctrace_recording::Recording;
 use proctrace_recording::bin_series::{BinKind, BinSeries};
 use proctrace_recording::books::detached::is_detached;
 use proctrace_recording::books::waits::Accounting;
+use proctrace_recording::opened::FileUse;
 use proctrace_recording::process::{Process, Task};
 use proctrace_replay::Usage;
 use proctrace_wire::escape::to_text;
@@ -109,6 +110,8 @@ pub(crate) fn opened_files(
     let mut frame = Frame::new(schema, wanted, rows.len());
     let serial = |at: u32| recording.processes.get(at as usize).map(|process| process.serial);
     frame.options("process_id", || rows.iter().map(|used| serial(used.process)).collect());
+    let step = |used: &FileUse| recording.steps.of_process(used.process);
+    frame.options("step_id", || rows.iter().map(step).collect());
     frame.values("opens", || rows.iter().map(|used| u64::from(used.opens)).collect());
     frame.values("reads", || rows.iter().map(|used| used.modes.read).collect());
     frame.values("writes", || rows.iter().map(|used| used.modes.write).collect());
@@ -188,6 +191,8 @@ pub(crate) fn threads(
     frame.values("process_id", || {
         rows.iter().map(|t| recording.processes[t.process()].serial).collect()
     });
+    let step = |task: &Task| recording.steps.of_process(number(task.process()));
+    frame.options("step_id", || rows.iter().map(step).collect());
     frame.options("tid", || rows.iter().map(|t| t.tid()).collect());
     frame.values("first", || rows.iter().map(|t| !t.is_thread).collect());
     // Of threads that were there before, it is not kept.

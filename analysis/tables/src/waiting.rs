@@ -9,7 +9,7 @@ use proctrace_wire::{WaitFor, signal_name};
 
 use crate::error::TableError;
 use crate::frame::{Frame, Wanted, Words};
-use crate::rows::since;
+use crate::rows::{number, since};
 use crate::schema::TableSchema;
 
 /// Names of [`Waker`], by [`kind_of`].
@@ -58,6 +58,8 @@ pub(crate) fn waits(
     frame.options("process_id", || {
         rows.iter().map(|w| process(w).map(|process| process.serial)).collect()
     });
+    let step = |wait: &Wait| recording.steps.of_process(number(task(wait)?.process()));
+    frame.options("step_id", || rows.iter().map(step).collect());
     frame.values("start_ns", || rows.iter().map(|w| since(recording, w.since_ns)).collect());
     frame.values("asleep_ns", || rows.iter().map(|w| w.woken_ns - w.since_ns).collect());
     frame.values("cpu_wait_ns", || rows.iter().map(|w| w.until_ns - w.woken_ns).collect());
@@ -82,6 +84,9 @@ pub(crate) fn signals(
     let sender_names = Words::new(rows.iter().map(|sent| &sent.sender_name));
     frame.options("process_id", || {
         rows.iter().map(|sent| process(sent).map(|process| process.serial)).collect()
+    });
+    frame.options("step_id", || {
+        rows.iter().map(|sent| recording.steps.of_process(sent.process)).collect()
     });
     frame.values("time_ns", || rows.iter().map(|sent| since(recording, sent.time_ns)).collect());
     frame.words("signal_name", &names, || rows.iter().map(|s| Some(u32::from(s.signal))).collect());

@@ -1,8 +1,10 @@
 //! Steps that a table from outside names: CSV, JSON, or the workflow of O2DPG's runner.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
-use super::{Named, NamedBy, Run, name_of};
+use super::{FileGraph, Named, NamedBy, Run, name_of};
 use crate::call::ARGUMENTS_MAX;
 use crate::error::RulesError;
 use crate::fast::FastMap;
@@ -20,6 +22,8 @@ pub struct Declared {
     by_pid: FastMap<i32, Vec<usize>>,
     /// Indices of those with a pattern for the command or the directory only.
     by_pattern: Vec<usize>,
+    /// What files are made from, as the tools that build them say.
+    pub graph: Arc<FileGraph>,
 }
 
 /// A step as a table names it.
@@ -84,10 +88,27 @@ struct Stage {
     needs: Vec<String>,
 }
 
+/// An entry of a compilation database, as `ninja -t compdb` prints it for all edges.
+#[derive(Deserialize)]
+struct Compilation {
+    directory: String,
+    command: String,
+    output: String,
+}
+
+/// A line of Nextflow's trace.
+#[derive(Deserialize)]
+struct NextflowTask {
+    /// The beginning of its directory below work/: `ab/123456`.
+    hash: String,
+    name: String,
+}
+
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Json {
     Workflow(Workflow),
+    Compilations(Vec<Compilation>),
     Rows(Vec<Row>),
 }
 
@@ -119,14 +140,35 @@ impl Declared {
         Ok(())
     }
 
-    /// Adds what a JSON file says: an array of objects with the columns of [`Declared::add_csv`] and needs, or a
-    /// workflow of O2DPG's runner.
+    /// The graph of files, to add to it.
+    pub fn graph_mut(&mut self) -> &mut FileGraph {
+        Arc::make_mut(&mut self.graph)
+    }
+
+    /// Adds what Nextflow's trace says: names and directories of tasks. `file` is used in messages.
+    ///
+    /// # Errors
+    /// If it is not well-formed.
+    pub fn add_nextflow_trace(&mut self, file: &str, trace: &[u8]) -> Result<(), RulesError> {
+        let mut reader =
+            csv::ReaderBuilder::new().delimiter(b'\t').flexible(true).from_reader(trace);
+        for (at, row) in reader.deserialize().enumerate() {
+            let wrong = |message: String| error(file, at + 2, message);
+            let task: NextflowTask = row.map_err(|why| wrong(why.to_string()))?;
+            self.add(task.into()).map_err(|why| wrong(why.to_owned()))?;
+        }
+        Ok(())
+    }
+
+    /// Adds what a JSON file says: an array of objects with the columns of [`Declared::add_csv`] and needs, a workflow of
+    /// O2DPG's runner, or a compilation database with outputs.
     ///
     /// # Errors
     /// As there.
     pub fn add_json(&mut self, file: &str, json: &[u8]) -> Result<(), RulesError> {
         let rows = match serde_json::from_slice(json) {
             Ok(Json::Rows(rows)) => rows,
+            Ok(Json::Compilations(all)) => all.into_iter().map(Row::from).collect(),
             Ok(Json::Workflow(workflow)) => workflow.stages.into_iter().map(Row::from).collect(),
             // What is wrong with it says only the type that it should have been.
             Err(_) => {
@@ -223,6 +265,38 @@ impl DeclaredStep {
         command
             && self.directory.as_ref().is_none_or(|pattern| pattern.matches(cwd))
             && self.process.is_none_or(|(of, from_ns)| of == pid && from_ns <= ns)
+    }
+}
+
+impl From<Compilation> for Row {
+    fn from(of: Compilation) -> Self {
+        Self {
+            name: of.output,
+            group: None,
+            pid: None,
+            begin: None,
+            command: Some(of.command),
+            directory: Some(of.directory),
+            needs: None,
+            is_whole: true,
+        }
+    }
+}
+
+impl From<NextflowTask> for Row {
+    fn from(task: NextflowTask) -> Self {
+        // `PROCESS (tag)`; a process within a workflow is `WORKFLOW:PROCESS`.
+        let process = task.name.split(" (").next().unwrap_or_default().to_owned();
+        Self {
+            group: Some(process),
+            name: task.name,
+            pid: None,
+            begin: None,
+            command: None,
+            directory: Some(format!("*/{}*", task.hash)),
+            needs: None,
+            is_whole: true,
+        }
     }
 }
 

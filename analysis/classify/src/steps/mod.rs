@@ -3,6 +3,7 @@
 mod command;
 mod coordinator;
 mod declared;
+mod graph;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ use proctrace_wire::Exec;
 
 pub use coordinator::Coordinator;
 pub use declared::{Declared, DeclaredStep};
+pub use graph::FileGraph;
 
 use crate::call::{ARGUMENTS_MAX, Invocation, joined, variants};
 use crate::names::text;

@@ -2,8 +2,9 @@
 
 use proctrace_findings::{Table, Unit, Values};
 use proctrace_overview::options::{Content, Options};
-use proctrace_overview::step_files::{
-    Level, Order, StepFile, StepFlow, StepUse, step_files, step_flows, unused_needs,
+use proctrace_overview::step_files::{Level, StepFile, StepUse, step_files};
+use proctrace_overview::step_order::{
+    Order, StepFlow, are_orders_declared, step_flows, unused_needs,
 };
 use proctrace_recording::Recording;
 use proctrace_wire::Quantity;
@@ -18,10 +19,10 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
     let files = step_files(recording, Level::Innermost);
     let flows = step_flows(recording, &files);
     let mut tables = vec![passed_on(recording, &files), inputs(recording, &files)];
-    // Without a table that declares them, nothing can be missing.
-    if !recording.steps.needs.is_empty() {
+    // Without a file that declares them, nothing can be missing.
+    if are_orders_declared(recording) {
         tables.insert(0, missing(recording, &flows));
-        tables.push(unused(recording, &flows));
+        tables.push(unused(recording, &files, &flows));
     }
     Content { tables, charts: Vec::new() }
 }
@@ -67,7 +68,7 @@ fn missing(recording: &Recording, flows: &[StepFlow<'_>]) -> Table {
         .column("writer_command", "command that writes", Unit::Text, lines(|flow| flow.writer))
         .detail()
         .note(
-            "The table of --steps declares neither directly nor through others that the reader comes after the writer, so \
+            "The file of --steps declares neither directly nor through others that the reader comes after the writer, so \
              that their order was chance. A cache that any of them fills is harmless.",
         )
 }
@@ -116,8 +117,8 @@ fn inputs(recording: &Recording, files: &[StepFile<'_>]) -> Table {
 }
 
 /// Declared needs of which nothing is read.
-fn unused(recording: &Recording, flows: &[StepFlow<'_>]) -> Table {
-    let rows = unused_needs(recording, flows);
+fn unused(recording: &Recording, files: &[StepFile<'_>], flows: &[StepFlow<'_>]) -> Table {
+    let rows = unused_needs(recording, files, flows);
     let of = || rows.iter();
     Table::new("step_unused_needs", "Declared dependencies of which no file is read")
         .rows_need(ROWS)

@@ -75,6 +75,8 @@ impl<'s> Execs<'s> {
         let mut frame = Frame::new(self.schema, scan.wanted, rows.len());
         frame.options("exec_id", || rows.iter().map(|row| row.run).collect());
         frame.values("process_id", || rows.iter().map(|row| row.process).collect());
+        frame
+            .options("step_id", || rows.iter().map(|row| self.scan.step_of(row.process)).collect());
         frame.values("time_ns", || rows.iter().map(|row| row.time_ns).collect());
         frame.values("recorded", || rows.iter().map(|row| row.recorded).collect());
         frame.words("program", &scan.names.programs, || {

@@ -146,6 +146,9 @@ impl<'s> Misses<'s> {
         let rows = std::mem::take(&mut self.rows);
         let mut frame = Frame::new(self.schema, self.scan.wanted, rows.len());
         frame.options("process_id", || rows.iter().map(|row| row.maker.process).collect());
+        frame.options("step_id", || {
+            rows.iter().map(|row| self.scan.step_of(row.maker.process?)).collect()
+        });
         frame.values("thread_id", || rows.iter().map(|row| row.maker.thread).collect());
         frame.options("exec_id", || rows.iter().map(|row| row.maker.exec).collect());
         frame.values("time_ns", || rows.iter().map(|row| row.time_ns).collect());

@@ -73,6 +73,11 @@ impl<'a> Scan<'a> {
         self.recording.processes.get(process).map(|process| process.serial)
     }
 
+    /// The step of the process of this serial number.
+    fn step_of(&self, serial: u32) -> Option<u32> {
+        self.recording.steps.of_process(number(self.process_of.get(serial)?))
+    }
+
     /// The program that a process was running at a given time.
     fn ran(&self, process: usize, time_ns: u64) -> Ran {
         let mut ran = self.runs.at(self.recording, process, time_ns);

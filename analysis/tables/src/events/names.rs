@@ -74,6 +74,7 @@ impl<'s> Renames<'s> {
         let mut frame = Frame::new(self.schema, self.scan.wanted, rows.len());
         frame.values("thread_id", || rows.iter().map(|row| row.0).collect());
         frame.values("process_id", || rows.iter().map(|row| row.1).collect());
+        frame.options("step_id", || rows.iter().map(|row| self.scan.step_of(row.1)).collect());
         frame.values("time_ns", || rows.iter().map(|row| row.2).collect());
         frame.words("name", &texts.words(), || rows.iter().map(|row| Some(row.3)).collect());
         sink(self.schema, frame.finish()?)

@@ -47,6 +47,8 @@ impl<'s> Samples<'s> {
         let mut frame = Frame::new(self.schema, self.scan.wanted, rows.len());
         frame.values("thread_id", || rows.iter().map(|row| row.head.task).collect());
         frame.values("process_id", || rows.iter().map(|row| row.process).collect());
+        frame
+            .options("step_id", || rows.iter().map(|row| self.scan.step_of(row.process)).collect());
         frame.values("time_ns", || {
             rows.iter().map(|row| self.scan.since(row.head.time_ns)).collect()
         });
@@ -104,6 +106,8 @@ impl<'s> MemoryReadings<'s> {
         let rows = std::mem::take(&mut self.rows);
         let mut frame = Frame::new(self.schema, self.scan.wanted, rows.len());
         frame.values("process_id", || rows.iter().map(|row| row.process).collect());
+        frame
+            .options("step_id", || rows.iter().map(|row| self.scan.step_of(row.process)).collect());
         frame.values("time_ns", || {
             rows.iter().map(|row| self.scan.since(row.head.time_ns)).collect()
         });

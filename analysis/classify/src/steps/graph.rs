@@ -1,0 +1,406 @@
+//! Which file is made from which, as the tools that build them say: the graph that `ninja -t graph` prints, and the data
+//! base that `make -p` prints.
+
+use crate::error::RulesError;
+use crate::fast::FastMap;
+
+/// Maximum number of files, and of pairs of a file and what it is made from.
+const FILES_MAX: usize = 1 << 22;
+const PAIRS_MAX: usize = 1 << 24;
+
+/// Files and what they are made from.
+#[derive(Debug, Clone, Default)]
+pub struct FileGraph {
+    /// Numbers by name: absolute, or relative to the directory in which commands run.
+    numbers: FastMap<Vec<u8>, u32>,
+    files: Vec<File>,
+    pairs: usize,
+}
+
+#[derive(Debug, Clone, Default)]
+struct File {
+    made_from: Vec<u32>,
+    is_made: bool,
+    /// False for what is only a knot of lines in the graph.
+    is_file: bool,
+}
+
+impl FileGraph {
+    /// True if it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// The number of a file that something makes, by its absolute path and the directory in which a command runs.
+    pub fn made(&self, path: &[u8], directory: &[u8]) -> Option<u32> {
+        let below = path.strip_prefix(directory).and_then(|rest| rest.strip_prefix(b"/"));
+        let number = self.numbers.get(path).or_else(|| self.numbers.get(below?))?;
+        self.files.get(*number as usize)?.is_made.then_some(*number)
+    }
+
+    /// All that these files are made from, directly or not, as a set by number; they themselves are no part of it.
+    pub fn before(&self, files: &[u32]) -> Vec<bool> {
+        let mut found = vec![false; self.files.len()];
+        let mut next = files.to_vec();
+        while let Some(file) = next.pop() {
+            for from in self.files.get(file as usize).into_iter().flat_map(|file| &file.made_from) {
+                if !std::mem::replace(&mut found[*from as usize], true) {
+                    next.push(*from);
+                }
+            }
+        }
+        found
+    }
+
+    /// The files that a file is made from directly.
+    pub fn direct(&self, file: u32) -> Vec<u32> {
+        let mut all = Vec::new();
+        for from in self.files.get(file as usize).into_iter().flat_map(|file| &file.made_from) {
+            let knot = &self.files[*from as usize];
+            match knot.is_file {
+                true => all.push(*from),
+                false => all.extend(&knot.made_from),
+            }
+        }
+        all
+    }
+
+    fn number(&mut self, name: &[u8]) -> Result<u32, &'static str> {
+        let name = name.strip_prefix(b"./").unwrap_or(name);
+        if let Some(number) = self.numbers.get(name) {
+            return Ok(*number);
+        }
+        let number = self.knot()?;
+        self.files[number as usize].is_file = true;
+        self.numbers.insert(name.to_vec(), number);
+        Ok(number)
+    }
+
+    /// One without a name.
+    fn knot(&mut self) -> Result<u32, &'static str> {
+        let number = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
+        if self.files.len() >= FILES_MAX {
+            return Err("too many files");
+        }
+        self.files.push(File::default());
+        Ok(number)
+    }
+
+    fn makes(&mut self, from: u32, made: u32) -> Result<(), &'static str> {
+        self.pairs += 1;
+        if self.pairs > PAIRS_MAX {
+            return Err("too many dependencies");
+        }
+        let file = &mut self.files[made as usize];
+        file.is_made = true;
+        file.made_from.push(from);
+        Ok(())
+    }
+
+    /// Adds a graph in the language of Graphviz, whose edges lead to what is made, and whose nodes are called like files;
+    /// ellipses are only knots. As `ninja -t graph` prints it. `source` is used in messages.
+    ///
+    /// # Errors
+    /// If a line is neither a node, an edge nor an attribute.
+    pub fn add_dot(&mut self, source: &str, dot: &[u8]) -> Result<(), RulesError> {
+        let mut nodes: FastMap<&[u8], u32> = FastMap::default();
+        // A node may come after the edges of it: its name is given first.
+        let lines = || dot.split(|byte| *byte == b'\n').enumerate();
+        let error = |line: usize, message: &str| RulesError {
+            name: source.to_owned(),
+            line: line + 1,
+            column: 1,
+            message: message.to_owned(),
+        };
+        for (at, line) in lines() {
+            let Some((id, rest)) = quoted(line) else { continue };
+            if rest.trim_ascii_start().starts_with(b"->") {
+                continue;
+            }
+            let is_knot = find(rest, b"shape=ellipse").is_some();
+            let number = match label(rest) {
+                Some(label) if !is_knot => self.number(&unescaped(label)),
+                _ => self.knot(),
+            };
+            nodes.insert(id, number.map_err(|why| error(at, why))?);
+        }
+        for (at, line) in lines() {
+            let Some((from, rest)) = quoted(line) else { continue };
+            let Some(rest) = rest.trim_ascii_start().strip_prefix(b"->") else { continue };
+            let Some((made, _)) = quoted(rest) else {
+                return Err(error(at, "an edge leads to a node in quotes"));
+            };
+            let (Some(from), Some(made)) = (nodes.get(from), nodes.get(made)) else {
+                return Err(error(at, "an edge of a node that is not described"));
+            };
+            self.makes(*from, *made).map_err(|why| error(at, why))?;
+        }
+        if nodes.is_empty() {
+            return Err(error(0, "a graph without nodes: give what `ninja -t graph` prints"));
+        }
+        Ok(())
+    }
+
+    /// Adds the data base that `make -p` prints, with those of the makes within it. `source` is used in messages.
+    ///
+    /// # Errors
+    /// If it contains no files, or too many.
+    pub fn add_make(&mut self, source: &str, text: &[u8]) -> Result<(), RulesError> {
+        let mut directory: &[u8] = b"";
+        let (mut is_of_files, mut is_no_target) = (false, false);
+        let mut last: Vec<u32> = Vec::new();
+        let before = self.files.len();
+        let lines = text.split(|byte| *byte == b'\n').enumerate();
+        for (at, line) in lines {
+            if let Some(path) = line.strip_prefix(b"CURDIR := ") {
+                directory = path;
+            } else if line.starts_with(b"# Files") {
+                is_of_files = true;
+            } else if line.starts_with(b"# files hash-table") {
+                is_of_files = false;
+            }
+            if !is_of_files {
+                continue;
+            }
+            let added = if line.starts_with(b"# Not a target") {
+                is_no_target = true;
+                continue;
+            } else if let Some(names) = line.strip_prefix(b"#  Also makes:") {
+                self.also_makes(&last, directory, names)
+            } else if line.is_empty()
+                || matches!(line[0], b'#' | b'\t')
+                || std::mem::take(&mut is_no_target)
+            {
+                continue;
+            } else {
+                self.rule(directory, line).map(|made| last = made)
+            };
+            added.map_err(|why| RulesError {
+                name: source.to_owned(),
+                line: at + 1,
+                column: 1,
+                message: why.to_owned(),
+            })?;
+        }
+        if self.files.len() == before {
+            return Err(RulesError {
+                name: source.to_owned(),
+                line: 1,
+                column: 1,
+                message: "no files in it: give what `make -pn` prints".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// A line `targets: what they are made from | what must be there`; returns the targets.
+    fn rule(&mut self, directory: &[u8], line: &[u8]) -> Result<Vec<u32>, &'static str> {
+        let Some(colon) = find(line, b":") else { return Ok(Vec::new()) };
+        let (targets, from) = (&line[..colon], &line[colon + 1..]);
+        // `a:: b` and `a &: b` are rules as well.
+        let from = from.strip_prefix(b":").unwrap_or(from);
+        let targets = targets.strip_suffix(b"&").unwrap_or(targets);
+        let mut made = Vec::new();
+        for target in words(targets) {
+            // .PHONY and the like say something of the files, and are none.
+            let is_special = target.first() == Some(&b'.')
+                && target[1..].iter().all(|letter| letter.is_ascii_uppercase() || *letter == b'_');
+            if !is_special {
+                made.push(self.number(&absolute(directory, &target))?);
+            }
+        }
+        for target in &made {
+            self.files[*target as usize].is_made = true;
+        }
+        if made.is_empty() {
+            return Ok(made);
+        }
+        for from in words(from).filter(|word| word != b"|" && word != b".WAIT") {
+            let from = self.number(&absolute(directory, &from))?;
+            for target in &made {
+                self.makes(from, *target)?;
+            }
+        }
+        Ok(made)
+    }
+
+    /// Files that one recipe makes together depend on each other as far as the order of commands is concerned.
+    fn also_makes(
+        &mut self,
+        made: &[u32],
+        directory: &[u8],
+        names: &[u8],
+    ) -> Result<(), &'static str> {
+        for name in words(names) {
+            let other = self.number(&absolute(directory, &name))?;
+            for file in made {
+                self.makes(other, *file)?;
+                self.makes(*file, other)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    text.windows(part.len()).position(|window| window == part)
+}
+
+/// What is in quotes at the beginning of a line, and the rest.
+fn quoted(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = line.trim_ascii_start().strip_prefix(b"\"")?;
+    let mut at = 0;
+    loop {
+        match text.get(at)? {
+            b'"' => return Some((&text[..at], &text[at + 1..])),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// The label among the attributes of a node.
+fn label(attributes: &[u8]) -> Option<&[u8]> {
+    let at = find(attributes, b"label=")?;
+    Some(quoted(&attributes[at + b"label=".len()..])?.0)
+}
+
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => out.extend(bytes.next()),
+            _ => out.push(*byte),
+        }
+    }
+    out
+}
+
+/// Words of a line of make, in which a backslash makes a space, a colon or a # a part of the name.
+fn words(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_ascii_start();
+        let mut word = Vec::new();
+        let mut at = 0;
+        while let Some(byte) = rest.get(at) {
+            match (byte, rest.get(at + 1)) {
+                (b'\\', Some(next @ (b' ' | b':' | b'#' | b'\\'))) => {
+                    word.push(*next);
+                    at += 2;
+                }
+                (b' ' | b'\t', _) => break,
+                _ => {
+                    word.push(*byte);
+                    at += 1;
+                }
+            }
+        }
+        rest = &rest[at.min(rest.len())..];
+        (!word.is_empty()).then_some(word)
+    })
+}
+
+fn absolute(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let name = name.strip_prefix(b"./").unwrap_or(name);
+    if name.starts_with(b"/") || directory.is_empty() {
+        return name.to_vec();
+    }
+    let mut parts: Vec<&[u8]> = directory.split(|byte| *byte == b'/').collect();
+    let mut rest = name;
+    // Also of a directory next to this one, as makes within makes write it.
+    while let Some(above) = rest.strip_prefix(b"../").filter(|_| parts.len() > 1) {
+        parts.pop();
+        rest = above;
+    }
+    parts.push(rest);
+    parts.join(&b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// As ninja 1.11 prints it.
+    const DOT: &[u8] = br#"digraph ninja {
+rankdir="LR"
+node [fontsize=10, shape=box, height=0.25]
+"0x1" [label="out/app"]
+"0x2" [label="link", shape=ellipse]
+"0x2" -> "0x1"
+"0x3" -> "0x2" [arrowhead=none]
+"0x4" -> "0x2" [arrowhead=none]
+"0x3" [label="out/a.o"]
+"0x5" [label="cc", shape=ellipse]
+"0x5" -> "0x3"
+"0x6" -> "0x5" [arrowhead=none]
+"0x7" -> "0x5" [arrowhead=none style=dotted]
+"0x6" [label="a.c"]
+"0x7" [label="out/gen.h"]
+"0x8" [label="gen", shape=ellipse]
+"0x8" -> "0x7"
+"0x4" [label="out/b.o"]
+"0x9" -> "0x4" [label=" cc"]
+"0x9" [label="b.c"]
+}
+"#;
+
+    #[test]
+    fn graphs_of_ninja_say_what_comes_before() {
+        let mut graph = FileGraph::default();
+        graph.add_dot("graph", DOT).unwrap();
+        let made = |name: &str| graph.made(format!("/job/build/{name}").as_bytes(), b"/job/build");
+        let (a, b, header) =
+            (made("out/a.o").unwrap(), made("out/b.o").unwrap(), made("out/gen.h").unwrap());
+        assert!(graph.before(&[a])[header as usize]);
+        assert!(!graph.before(&[b])[header as usize]);
+        let app = made("out/app").unwrap();
+        assert!(graph.before(&[app])[header as usize]);
+        assert_eq!(graph.direct(app), [a, b]);
+        // A source is not made, and another directory has other files.
+        assert_eq!(made("a.c"), None);
+        assert_eq!(graph.made(b"/job/out/a.o", b"/job/build"), None);
+    }
+
+    #[test]
+    fn data_bases_of_make_say_what_comes_before() {
+        let text = b"# GNU Make 4.3\nCURDIR := /job/sub\n# Files\n\nz: ../m/app\n#  Implicit\n\tcp ../m/app z\n\
+            # files hash-table stats:\nCURDIR := /job\nm/no: m/gen.h\n# Files\nall: m/app\nm/app: m/a.o m/b\\ c.o\n\
+            m/a.o: a.c | m/gen.h\n\ngcc -c $< -o $@\n# Not a target:\na.c:\nm/gen.h:\nm/q.x: a.c\n#  Also makes: m/q.y\n\
+            .PHONY: all\n# files hash-table stats:\n";
+        let mut graph = FileGraph::default();
+        graph.add_make("database", text).unwrap();
+        let made = |name: &str| graph.made(name.as_bytes(), b"/elsewhere");
+        let (a, header) = (made("/job/m/a.o").unwrap(), made("/job/m/gen.h").unwrap());
+        assert!(graph.before(&[a])[header as usize]);
+        let z = made("/job/sub/z").unwrap();
+        assert!(graph.before(&[z])[a as usize] && graph.before(&[z])[header as usize]);
+        let (x, y) = (made("/job/m/q.x").unwrap(), made("/job/m/q.y").unwrap());
+        assert!(graph.before(&[x])[y as usize] && graph.before(&[y])[x as usize]);
+        for none in ["/job/a.c", "/job/.PHONY", "/job/m/no", "/job/m/b c.o"] {
+            assert_eq!(made(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_graph_is_an_error_with_its_line() {
+        let of = |text: &[u8]| FileGraph::default().add_dot("g.dot", text).unwrap_err().to_string();
+        assert!(of(b"digraph {\n}\n").contains("without nodes"));
+        assert!(of(b"digraph {\n\"a\" [label=\"x\"]\n\"a\" -> \"b\"\n").contains(":3:"));
+        let of = FileGraph::default().add_make("m.txt", b"all: x\n").unwrap_err().to_string();
+        assert!(of.contains("make -pn"), "{of}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_graph_or_an_error(text in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let mut graph = FileGraph::default();
+            let _ = graph.add_dot("g", &text);
+            let _ = graph.add_make("g", &[b"CURDIR := /x\n# Files\n", &text[..]].concat());
+            let all: Vec<u32> = (0..graph.files.len()).filter_map(|at| u32::try_from(at).ok()).collect();
+            prop_assert_eq!(graph.before(&all).len(), all.len());
+        }
+    }
+}
