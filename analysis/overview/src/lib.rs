@@ -27,6 +27,7 @@ pub mod rule_uses;
 pub mod stacks;
 pub mod step_files;
 pub mod step_order;
+pub mod step_path;
 pub mod steps;
 pub mod summary;
 pub mod sums;

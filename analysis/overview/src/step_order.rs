@@ -207,6 +207,48 @@ impl<'a> Names<'a> {
     }
 }
 
+/// For each step, those that are declared to come before it, directly, `None` if nothing is declared of it; `None` as a whole
+/// if nothing is declared of any. By name, of
+/// steps that ran more than once the last one before; by the graph, for steps that are called like what they make.
+pub fn declared_needs(recording: &Recording) -> Option<Vec<Option<Vec<u32>>>> {
+    if !are_orders_declared(recording) {
+        return None;
+    }
+    let steps = &recording.steps;
+    let numbers = || (0_u32..).zip(&steps.all);
+    let mut by_name: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    let mut product_of: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut products: Vec<Option<u32>> = Vec::with_capacity(steps.all.len());
+    for (at, step) in numbers() {
+        by_name.entry(&step.named.name).or_default().push(at);
+        let name = step.named.name.as_bytes();
+        let path = [&*step.directory, b"/", name].concat();
+        let product = steps.graph.made(&path, &step.directory);
+        product_of.extend(product.map(|product| (product, at)));
+        products.push(product);
+    }
+    let needs = numbers().map(|(at, step)| {
+        let product = products[at as usize];
+        let named = steps.needs.get(&step.named.name);
+        if named.is_none() && product.is_none() {
+            return None;
+        }
+        let before = |name: &String| {
+            let all = by_name.get(&**name)?;
+            all.iter().rev().find(|other| **other < at).or(all.last()).copied()
+        };
+        let mut needs: Vec<u32> = named.into_iter().flatten().filter_map(before).collect();
+        if let Some(product) = product {
+            let nearest = steps.graph.nearest(product, |file| product_of.contains_key(&file));
+            needs.extend(nearest.iter().filter_map(|file| product_of.get(file)));
+        }
+        needs.retain(|need| *need != at);
+        Some(needs)
+    });
+    let needs: Vec<Option<Vec<u32>>> = needs.collect();
+    needs.iter().flatten().any(|needs| !needs.is_empty()).then_some(needs)
+}
+
 /// Declared needs of a step of which it reads nothing: names of the one that waits and of the one it waits for. Only of
 /// steps that ran, and only if opens were recorded.
 pub fn unused_needs<'a>(

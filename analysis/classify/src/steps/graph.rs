@@ -2,7 +2,7 @@
 //! base that `make -p` prints.
 
 use crate::error::RulesError;
-use crate::fast::FastMap;
+use crate::fast::{FastMap, FastSet};
 
 /// Maximum number of files, and of pairs of a file and what it is made from.
 const FILES_MAX: usize = 1 << 22;
@@ -63,6 +63,19 @@ impl FileGraph {
             }
         }
         all
+    }
+
+    /// The first files that are wanted on the ways back from a file.
+    pub fn nearest(&self, file: u32, wanted: impl Fn(u32) -> bool) -> Vec<u32> {
+        let (mut found, mut seen, mut next) = (Vec::new(), FastSet::default(), vec![file]);
+        while let Some(file) = next.pop() {
+            for from in self.files.get(file as usize).into_iter().flat_map(|file| &file.made_from) {
+                if seen.insert(*from) {
+                    if wanted(*from) { found.push(*from) } else { next.push(*from) }
+                }
+            }
+        }
+        found
     }
 
     fn number(&mut self, name: &[u8]) -> Result<u32, &'static str> {
@@ -359,6 +372,8 @@ node [fontsize=10, shape=box, height=0.25]
         let app = made("out/app").unwrap();
         assert!(graph.before(&[app])[header as usize]);
         assert_eq!(graph.direct(app), [a, b]);
+        assert_eq!(graph.nearest(app, |file| file == header), [header]);
+        assert!(graph.nearest(b, |file| file == header).is_empty());
         // A source is not made, and another directory has other files.
         assert_eq!(made("a.c"), None);
         assert_eq!(graph.made(b"/job/out/a.o", b"/job/build"), None);

@@ -97,7 +97,7 @@ impl Section {
         Self {
             name: "steps",
             help: "units of work of make, ninja, a workflow and others, by group",
-            analyse: |of, options| steps::section(of.recording, options),
+            analyse: steps::section,
             shown: &["step_groups"],
         },
         Self {

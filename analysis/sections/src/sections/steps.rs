@@ -2,20 +2,82 @@
 
 use proctrace_findings::{Figure, Table, Unit, Values, counted};
 use proctrace_overview::options::{Content, Options};
+use proctrace_overview::step_order::declared_needs;
+use proctrace_overview::step_path::{Along, FoundBy, StepPath, Stretch, slacks, step_path};
 use proctrace_overview::steps::{StepGroup, StepSum, group_of, groups, sums};
 use proctrace_recording::Recording;
 use proctrace_wire::Quantity;
 
+use crate::analysis::Analysis;
+use crate::shares::percent;
+
 /// Quantities without which it is not known which process belongs to which step.
 const ROWS: &[Quantity] = &[Quantity::Forks, Quantity::Execs, Quantity::Argv];
 
-pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
+pub(crate) fn section(of: &Analysis<'_>, _: &Options) -> Content {
+    let recording = of.recording;
     let sums = sums(recording);
     let groups = groups(recording, &sums);
-    Content {
-        tables: vec![groups_table(recording, &groups), steps_table(recording, &sums)],
-        charts: Vec::new(),
+    let needs = declared_needs(recording);
+    let mut tables =
+        vec![groups_table(recording, &groups), steps_table(recording, &sums, needs.as_deref())];
+    let path = of.path().map(|path| &path.steps[..]);
+    if let Some(path) = step_path(recording, &sums, path, needs.as_deref()) {
+        tables.insert(1, path_table(recording, &path));
     }
+    Content { tables, charts: Vec::new() }
+}
+
+/// The chain of steps that the end of the job waited for.
+fn path_table(recording: &Recording, path: &StepPath) -> Table {
+    let of = || path.stretches.iter();
+    let name = |step: u32| &*recording.steps.all[step as usize].named.name;
+    let what = |stretch: &Stretch| match stretch.along {
+        Along::Step(step) => name(step).to_owned(),
+        Along::Slot(step) => format!("{} waits for a slot", name(step)),
+        Along::Coordinator => "the coordinator".to_owned(),
+        Along::Short(number) => counted(number, "short one", "short ones"),
+    };
+    let step = |stretch: &Stretch| match stretch.along {
+        Along::Step(step) | Along::Slot(step) => Some(name(step).to_owned()),
+        Along::Coordinator | Along::Short(_) => None,
+    };
+    let kind = |stretch: &Stretch| match stretch.along {
+        Along::Step(_) => "step",
+        Along::Slot(_) => "slot",
+        Along::Coordinator => "coordinator",
+        Along::Short(_) => "short",
+    };
+    let since = |time_ns: u64| time_ns.saturating_sub(recording.first_ns);
+    let table = Table::new("step_path", "What the end waited for, in order of time")
+        .rows_need(ROWS)
+        .text("what", "step", of().map(what))
+        .column("step", "step", Unit::Text, Values::Text(of().map(step).collect()))
+        .detail()
+        .text("kind", "kind", of().map(kind))
+        .detail()
+        .text("found_by", "found by", of().map(|_| path.found_by.name()))
+        .detail()
+        .whole("begin_ns", "begin", Unit::Nanoseconds, of().map(|of| since(of.begin_ns)))
+        .whole("wall_ns", "wall", Unit::Nanoseconds, of().map(Stretch::length_ns))
+        .real(
+            "percent",
+            "of the wall",
+            Unit::Percent,
+            of().map(|of| percent(of.length_ns() as f64, recording.wall_ns() as f64)),
+        )
+        .longest_by("wall_ns");
+    table.note(match path.found_by {
+        FoundBy::Waits => "The critical path, from who woke whom, by the innermost steps.",
+        FoundBy::Needs => {
+            "From the declared needs: each step after the one of them that ended last. A step waits for a slot while others \
+             run although all that it needs has ended."
+        }
+        FoundBy::Times => {
+            "From times only: each step after the one that had ended last when it began. record --waits, or --steps with a \
+             file that declares needs, tells more."
+        }
+    })
 }
 
 fn system_percent(figures: &proctrace_findings::Figures) -> Option<f64> {
@@ -75,7 +137,12 @@ fn groups_table(recording: &Recording, groups: &[StepGroup]) -> Table {
     with_peak_pss(table, recording, of().map(|group| group.peak_pss_bytes))
 }
 
-fn steps_table(recording: &Recording, sums: &[StepSum]) -> Table {
+fn steps_table(
+    recording: &Recording,
+    sums: &[StepSum],
+    needs: Option<&[Option<Vec<u32>>]>,
+) -> Table {
+    let slacks = needs.map(|needs| slacks(sums, needs));
     let steps = &recording.steps.all;
     let mut order: Vec<usize> = (0..steps.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(sums[*at].wall_ns()));
@@ -128,6 +195,12 @@ fn steps_table(recording: &Recording, sums: &[StepSum]) -> Table {
         )
         .longest_by("wall_ns")
         .note("Processes and what they used include those of steps within a step.");
+    let table = match &slacks {
+        None => table,
+        Some(slacks) => table
+            .whole("slack_ns", "slack", Unit::Nanoseconds, order.iter().map(|at| slacks[*at]))
+            .note("slack: how much later it could have ended without the last one ending later, by what is declared."),
+    };
     let table = match recording.steps.left_out {
         0 => table,
         left_out => table.note(format!(
