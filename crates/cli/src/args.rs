@@ -29,7 +29,9 @@ pub(crate) use self::csv::CsvArgs;
 pub(crate) use self::fleet::{
     AboutArgs, CompactArgs, Engine, FleetArgs, RecordSummaryArgs, SummarizeArgs,
 };
-pub(crate) use self::inspect::{InspectFormat, PsArgs, PsOrder, ShowArgs, TreeArgs, TreeOrder};
+pub(crate) use self::inspect::{
+    InspectFormat, PsArgs, PsOrder, ShowArgs, TreeArgs, TreeBy, TreeOrder,
+};
 pub(crate) use self::libs::{LibsAction, LibsArgs, Tried, TryArgs};
 pub(crate) use self::report::{
     CeilingArgs, ClassifyArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs, StartupArgs,

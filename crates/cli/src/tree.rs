@@ -9,7 +9,7 @@ use proctrace_findings::Health;
 use proctrace_record::nanoseconds;
 use proctrace_report::tree_text;
 
-use crate::args::{InspectFormat, TreeArgs, TreeOrder};
+use crate::args::{InspectFormat, TreeArgs, TreeBy, TreeOrder};
 use crate::print;
 use crate::show::{choose_one, load_lives, wanted};
 
@@ -37,8 +37,12 @@ pub(crate) fn run(args: &TreeArgs) -> Result<ExitCode> {
             TreeOrder::Processes => TreeSort::Processes,
             TreeOrder::Birth => TreeSort::Birth,
         },
+        steps: args.by == TreeBy::Step,
     };
     let tree = tree(&recording, &view)?;
+    if view.steps && recording.steps.all.is_empty() {
+        bail!("the recording has no steps (docs/steps.md)");
+    }
     // At a given time, nothing may be alive; a recording has at least the command.
     if tree.processes == 0 && view.at_ns.is_none() {
         bail!("{}", without_processes(&args.trace, &health(&recording)));

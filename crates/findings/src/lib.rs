@@ -55,8 +55,8 @@ pub use path::{CriticalPath, PathPhase, PathProgram, PathWait};
 pub use phase::{MarkedPhase, PhaseMark};
 pub use prmon::{Prmon, PrmonColumn, PrmonMachine};
 pub use process::{
-    Candidate, ChildGroup, Command, MemoryAt, MissedName, PathShare, PathStretch, ProcessDetails,
-    ProgramDetails, ReceivedSignal, Relative, Shown, Slow, Spread, WaitGroup,
+    Candidate, ChildGroup, Command, MemoryAt, MissedName, OwnStep, PathShare, PathStretch,
+    ProcessDetails, ProgramDetails, ReceivedSignal, Relative, Shown, Slow, Spread, WaitGroup,
 };
 pub use proctrace_wire::{Outcome, signal_name};
 pub use request::{MemoryFrom, Request};

@@ -41,6 +41,23 @@ pub struct Candidate {
     pub command: String,
 }
 
+/// A step that a process belongs to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OwnStep {
+    /// Name of the step.
+    pub step: String,
+    /// Name of its group.
+    pub group: String,
+    /// True if it is the first process of the step.
+    pub begins_it: bool,
+    /// Wall time of the step.
+    pub wall_ns: u64,
+    /// CPU time of all processes of the step, those of its parts included.
+    pub cpu_ns: Option<u64>,
+    /// Number of these processes.
+    pub processes: u64,
+}
+
 /// A process. Times are since the start of the recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProcessDetails {
@@ -73,6 +90,8 @@ pub struct ProcessDetails {
     pub outlived_parent: bool,
     /// The process that had adopted it by its end, if that is one of the recording.
     pub adopted_by: Option<Relative>,
+    /// Steps that it belongs to, innermost first.
+    pub steps: Vec<OwnStep>,
     /// Its ancestors, parent first.
     pub parents: Vec<Relative>,
     /// Commands that it executed, in order of time.

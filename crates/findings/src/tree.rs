@@ -7,6 +7,8 @@ use serde::Serialize;
 pub struct ProcessTree {
     /// The time to which it is restricted, since the start of the recording.
     pub at_ns: Option<u64>,
+    /// True if the rows are those of steps, and of processes outside all steps.
+    pub of_steps: bool,
     /// Number of processes.
     pub processes: u64,
     /// Their CPU time.
@@ -24,6 +26,8 @@ pub struct TreeRow {
     pub depth: u32,
     /// The command line with `#` for numbers; None for the sum of several.
     pub command: Option<String>,
+    /// The step that it begins, or the group of the steps; None if it begins none.
+    pub step: Option<String>,
     /// Number of command lines that were left out and are summed up here, with all below them.
     pub left_out: u64,
     /// Number of processes with this command line.

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use proctrace_findings::{
-    Candidate, ChildGroup, Command, Figure, Figures, MissedName, ProcessDetails, Relative, Table,
-    Unit, Values, bytes, count, counted, sparkline, time,
+    Candidate, ChildGroup, Command, Figure, Figures, MissedName, OwnStep, ProcessDetails, Relative,
+    Table, Unit, Values, bytes, count, counted, sparkline, time,
 };
 
 use crate::data::table_text;
+use crate::escape::terminal;
 use crate::fit::columns;
 use crate::number::{or_dash, percent};
 use crate::style::Style;
@@ -47,6 +48,9 @@ pub fn process_text(process: &ProcessDetails, style: Style) -> String {
         let words = format!("{} at {} from {}", sent.signal, time(sent.time_ns), sent.sent_by);
         push_words(&mut out, "Signal", &words, style);
     }
+    for step in &process.steps {
+        push_words(&mut out, "Step", &own_step(step), style);
+    }
     push_words(&mut out, "Parents", &parents(process), style);
     push_usage(&mut out, &process.usage, style);
     if let Some(threads) = process.threads.filter(|threads| *threads > 0) {
@@ -65,6 +69,19 @@ pub fn process_text(process: &ProcessDetails, style: Style) -> String {
         out.push_str(&table_text(&table, style));
     }
     out
+}
+
+/// What a step used, of which the process is one.
+fn own_step(step: &OwnStep) -> String {
+    let of = if step.group == step.step {
+        String::new()
+    } else {
+        format!(" of {}", terminal(&step.group))
+    };
+    let begins = if step.begins_it { "begins" } else { "belongs to" };
+    let cpu = step.cpu_ns.map_or_else(String::new, |cpu_ns| format!(", CPU {}", time(cpu_ns)));
+    let processes = counted(step.processes, "process", "processes");
+    format!("{begins} {}{of}: {}{cpu}, {processes}", terminal(&step.step), time(step.wall_ns))
 }
 
 fn life(process: &ProcessDetails) -> String {

@@ -42,7 +42,7 @@ pub fn tree_text(tree: &ProcessTree, style: Style) -> String {
         line.push_str("  ");
         line.push_str(&branch(row.depth, is_last, &mut lines));
         let room = style.width.saturating_sub(columns(&line));
-        let _ = writeln!(out, "{line}{}", begins(&label(row), room));
+        let _ = writeln!(out, "{line}{}", begins(&label(row, tree.of_steps), room));
     }
     if tree.rows.is_empty() {
         out.push_str("  none\n");
@@ -51,6 +51,12 @@ pub fn tree_text(tree: &ProcessTree, style: Style) -> String {
     let mut says = "Figures include all below a line; ×N: siblings with the same command line, in \
                     which # stands for numbers. from: the first birth; span: until the last end."
         .to_owned();
+    if tree.of_steps {
+        says = "Figures include all below a line; ×N: steps of the group. from: the first birth; span: until the last end."
+            .to_owned();
+    } else if tree.rows.iter().any(|row| row.step.is_some()) {
+        says.push_str(" [name]: the step that it begins; --steps shows only those.");
+    }
     if tree.at_ns.is_some() {
         says.push_str(" CPU time is that of whole lives; `ps --at` has that until then.");
     }
@@ -71,16 +77,19 @@ fn figures(row: &TreeRow, tree: &ProcessTree) -> [String; 5] {
     ]
 }
 
-fn label(row: &TreeRow) -> String {
-    match &row.command {
-        Some(command) if row.siblings > 1 => {
-            format!("{} ×{}", terminal(command), count(row.siblings))
-        }
-        Some(command) => {
-            let pid = row.pid.map_or_else(String::new, |pid| format!("{pid} "));
-            format!("{pid}{}", terminal(command))
-        }
-        None => format!("… {}", counted(row.left_out, "other command", "other commands")),
+fn label(row: &TreeRow, of_steps: bool) -> String {
+    let Some(command) = &row.command else {
+        return format!("… {}", counted(row.left_out, "other command", "other commands"));
+    };
+    let what = match &row.step {
+        Some(step) if of_steps => terminal(step).into_owned(),
+        Some(step) => format!("[{}] {}", terminal(step), terminal(command)),
+        None => terminal(command).into_owned(),
+    };
+    match row.pid.filter(|_| row.siblings == 1) {
+        Some(pid) => format!("{pid} {what}"),
+        None if row.siblings > 1 => format!("{what} ×{}", count(row.siblings)),
+        None => what,
     }
 }
 

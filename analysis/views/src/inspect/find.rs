@@ -3,8 +3,10 @@
 use proctrace_findings::{Candidate, time};
 use proctrace_overview::details::since;
 use proctrace_overview::nearest::nearest;
+use proctrace_overview::steps::group_of;
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
+use proctrace_recording::steps::Step;
 use proctrace_wire::Quantity;
 
 use super::{clock_time, is_alive, relatives};
@@ -129,10 +131,20 @@ fn of_program(recording: &Recording, name: &str) -> Result<Found, AnalysisError>
     let found: Vec<usize> =
         programs().filter(|(_, program)| program.name == name).map(|(at, _)| at).collect();
     if found.is_empty() {
-        let names = recording.programs.iter().map(|program| &*program.name);
+        match &of_step(recording, name)[..] {
+            [] => {}
+            [one] => return Ok(Found::One(*one)),
+            several => return Ok(Found::Several(several.to_vec())),
+        }
+        let steps = recording.steps.all.iter().map(|step| &*step.named.name);
+        let names = recording.programs.iter().map(|program| &*program.name).chain(steps);
+        let nothing = match recording.steps.all.is_empty() {
+            true => "no process ran such a program",
+            false => "neither a program nor a step of this name ran",
+        };
         let why = match nearest(name, names) {
-            Some(meant) => format!("no process ran such a program; did you mean {meant:?}?"),
-            None => "no process ran such a program".to_owned(),
+            Some(meant) => format!("{nothing}; did you mean {meant:?}?"),
+            None => nothing.to_owned(),
         };
         return Err(none(what(), &why));
     }
@@ -141,6 +153,21 @@ fn of_program(recording: &Recording, name: &str) -> Result<Found, AnalysisError>
         ([one], 0) => Ok(Found::One(*one)),
         _ => Ok(Found::Program(found)),
     }
+}
+
+/// The first processes of the steps of this name, or if there is none, of those of this group.
+fn of_step(recording: &Recording, name: &str) -> Vec<usize> {
+    let steps = || recording.steps.all.iter();
+    let first = |step: &Step| {
+        let run = recording.runs.get(step.run as usize);
+        run.map(|run| run.process as usize)
+    };
+    let named: Vec<usize> =
+        steps().filter(|step| step.named.name == name).filter_map(first).collect();
+    if !named.is_empty() {
+        return named;
+    }
+    steps().filter(|step| group_of(step) == name).filter_map(first).collect()
 }
 
 fn none(what: String, why: &str) -> AnalysisError {

@@ -4,13 +4,16 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proctrace_classify::names::{base, text};
-use proctrace_findings::{Command, MemoryAt, MissedName, ProcessDetails, ReceivedSignal};
+use proctrace_findings::{
+    Command, Figure, MemoryAt, MissedName, OwnStep, ProcessDetails, ReceivedSignal,
+};
 use proctrace_overview::blame::{sender, sender_of};
 use proctrace_overview::details::calls::each_call;
 use proctrace_overview::details::{relative, since, waits};
 use proctrace_overview::ends::known_status;
 use proctrace_overview::figures::{needs_of_all, of_process};
 use proctrace_overview::passes::is_divided;
+use proctrace_overview::steps::{group_of, sums};
 use proctrace_recording::Recording;
 use proctrace_recording::books::detached::is_detached;
 use proctrace_recording::error::AnalysisError;
@@ -72,6 +75,7 @@ pub(super) fn details(
         signals: signals(recording, at),
         outlived_parent: is_detached(recording, process),
         adopted_by: adopted_by.map(|reaper| relative(recording, reaper)),
+        steps: own_steps(recording, at),
         parents: parents(recording, at).into_iter().map(|at| relative(recording, at)).collect(),
         commands: told.commands,
         forked_from: (process.execs == 0)
@@ -92,6 +96,27 @@ pub(super) fn details(
         recorded_ns: recording.recorded_ns(),
         not_known: knows.why_not(&needs_of_all(&NEEDS)),
     })
+}
+
+/// The steps that a process belongs to, innermost first.
+fn own_steps(recording: &Recording, at: usize) -> Vec<OwnStep> {
+    let steps = &recording.steps;
+    let innermost = u32::try_from(at).ok().and_then(|at| steps.of_process(at));
+    let Some(innermost) = innermost else { return Vec::new() };
+    let sums = sums(recording);
+    let own = |number: u32| {
+        let (step, sum) = (&steps.all[number as usize], &sums[number as usize]);
+        let run = recording.runs.get(step.run as usize);
+        OwnStep {
+            step: step.named.name.clone(),
+            group: group_of(step),
+            begins_it: run.is_some_and(|run| run.process as usize == at),
+            wall_ns: sum.wall_ns(),
+            cpu_ns: sum.figures[Figure::CpuNs],
+            processes: sum.processes,
+        }
+    };
+    steps.up(innermost).map(own).collect()
 }
 
 /// Details of a process that only the trace has, not the recording.

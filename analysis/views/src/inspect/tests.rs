@@ -248,3 +248,46 @@ fn an_interval_has_all_that_lived_in_it() {
     assert_eq!(whole.processes.len(), 5);
     assert_eq!(whole.processes.iter().map(|one| one.cpu_ns.unwrap()).sum::<u64>(), 535 * MS);
 }
+
+/// A runner with two steps of a group, whose first processes run different programs and start others.
+fn with_steps() -> Recording {
+    let mut scene = Scene::new(1, 100 * MS);
+    scene.exec(0, 1, "/bin/runner", (0, 0));
+    for (task, child, name, program) in [(2, 3, "digi_1", "/bin/sh"), (4, 5, "digi_2", "/bin/bash")]
+    {
+        let begin_ns = u64::from(task) * 10 * MS;
+        scene.fork(begin_ns, 1, task).in_environment(&[&format!("PROCTRACE_STEP={name}")]);
+        scene.exec(begin_ns + MS, task, program, (0, 0)).fork(begin_ns + 2 * MS, task, child);
+        scene.exec(begin_ns + 3 * MS, child, "/bin/sim", (0, 0));
+        scene.exit(begin_ns + 7 * MS, child, (4 * MS, 0)).exit(begin_ns + 8 * MS, task, (0, 0));
+    }
+    scene.in_environment(&[]).exit(60 * MS, 1, (0, 0)).load(None)
+}
+
+#[test]
+fn a_tree_of_steps_has_a_row_for_each_group() {
+    let recording = with_steps();
+    let rows = |steps| {
+        let view = TreeView { steps, ..TreeView::default() };
+        let rows = tree(&recording, &view).unwrap().rows;
+        rows.into_iter().map(|row| (row.depth, row.step, row.siblings, row.processes)).collect()
+    };
+    let of: Vec<(u32, Option<String>, u64, u64)> = rows(true);
+    assert_eq!(of, [(0, None, 1, 5), (1, Some("digi".to_owned()), 2, 4)]);
+    // A tree of commands tells which of them begin steps.
+    let of = rows(false);
+    let named: Vec<_> = of.iter().filter_map(|row| row.1.as_deref()).collect();
+    assert_eq!((of.len(), &named[..]), (5, &["digi_1", "digi_2"][..]));
+}
+
+#[test]
+fn a_step_is_found_by_its_name_or_its_group() {
+    let recording = with_steps();
+    let wanted = |name: &str| choose(&recording, &Wanted::Program(name.to_owned()));
+    let Ok(Chosen::One(serial)) = wanted("digi_2") else { panic!() };
+    assert_eq!(recording.processes.iter().find(|it| it.serial == serial).unwrap().pid, pid_of(4));
+    let Ok(Chosen::Of(both)) = wanted("digi") else { panic!() };
+    assert_eq!(both.len(), 2);
+    let why = wanted("digi_3").unwrap_err().to_string();
+    assert!(why.contains("did you mean \"digi_"), "{why}");
+}

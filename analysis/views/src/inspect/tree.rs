@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use proctrace_findings::{ProcessTree, TreeRow};
 use proctrace_overview::details::since;
+use proctrace_overview::steps::group_of;
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
 use proctrace_recording::lines::Distinct;
@@ -30,6 +31,8 @@ pub struct TreeView {
     pub rows: Option<usize>,
     /// The order of siblings.
     pub sort: TreeSort,
+    /// Only rows of steps, each with the processes that are no other row's.
+    pub steps: bool,
 }
 
 /// The order of siblings.
@@ -49,8 +52,12 @@ pub enum TreeSort {
 struct Node {
     parent: Option<usize>,
     shape: Shape,
+    /// The step that the first of them begins.
+    step: Option<u32>,
     depth: u32,
     siblings: u64,
+    /// Processes without those below it: the siblings, and in a tree of steps what belongs to them.
+    own: u64,
     processes: u64,
     own_cpu_ns: u64,
     cpu_ns: u64,
@@ -66,12 +73,13 @@ struct Node {
 pub fn tree(recording: &Recording, view: &TreeView) -> Result<ProcessTree, AnalysisError> {
     let root = view.root.map(|serial| of_serial(recording, serial)).transpose()?;
     let at_ns = view.at_ns.map(|at_ns| clock_time(recording, at_ns)).transpose()?;
-    let (nodes, lines) = nodes(recording, root, at_ns);
+    let (nodes, lines) = nodes(recording, root, at_ns, view.steps);
     let roots = || nodes.iter().filter(|node| node.parent.is_none());
     let processes = roots().map(|node| node.processes).fold(0, u64::saturating_add);
     let cpu_ns = roots().map(|node| node.cpu_ns).fold(0, u64::saturating_add);
     Ok(ProcessTree {
         at_ns: view.at_ns,
+        of_steps: view.steps,
         processes,
         cpu_ns: recording.knows.some(&[Quantity::Cpu], cpu_ns),
         rows: Rows { recording, view, nodes: &nodes, lines: &lines, processes, cpu_ns }.all(),
@@ -89,10 +97,12 @@ fn nodes(
     recording: &Recording,
     root: Option<usize>,
     at_ns: Option<u64>,
+    of_steps: bool,
 ) -> (Vec<Node>, Vec<Distinct>) {
     let mut nodes: Vec<Node> = Vec::new();
     let mut lines: Vec<Distinct> = Vec::new();
-    let mut places: HashMap<(Option<usize>, Shape), usize> = HashMap::new();
+    let mut places: HashMap<Place, usize> = HashMap::new();
+    let mut groups: HashMap<String, u32> = HashMap::new();
     let mut node_of: Vec<Option<usize>> = Vec::with_capacity(recording.processes.len());
     // With a root, whether the process is the root or below it.
     let mut inside: Vec<bool> = Vec::with_capacity(recording.processes.len());
@@ -110,15 +120,32 @@ fn nodes(
         let reaper = process.reaper().filter(|reaper| *reaper < at);
         let above = [parent, reaper.filter(|_| at_ns.is_some())].into_iter().flatten();
         let parent = above.filter(|_| root != Some(at)).find_map(|above| node_of[above]);
+        let step = begun(recording, at);
+        if let (true, None, Some(parent)) = (of_steps, step, parent) {
+            let node = &mut nodes[parent];
+            node.own += 1;
+            node.own_cpu_ns = node.own_cpu_ns.saturating_add(process.cpu.total_ns());
+            node.last_ns = node.last_ns.max(process.ended_ns().unwrap_or(recording.last_ns));
+            node_of.push(Some(parent));
+            continue;
+        }
         let shape = Shape::of(recording, process);
-        let place = *places.entry((parent, shape)).or_insert(nodes.len());
+        let group = step.map(|step| {
+            let new = u32::try_from(groups.len()).unwrap_or(u32::MAX);
+            *groups.entry(group_of(&recording.steps.all[step as usize])).or_insert(new)
+        });
+        // Of a tree of steps, those of a group are siblings whatever they run.
+        let like = Some(shape).filter(|_| !of_steps || step.is_none());
+        let place = *places.entry(Place { parent, group, like }).or_insert(nodes.len());
         if place == nodes.len() {
             let depth = parent.map_or(0, |parent| nodes[parent].depth.saturating_add(1));
             nodes.push(Node {
                 parent,
                 shape,
+                step,
                 depth,
                 siblings: 0,
+                own: 0,
                 processes: 0,
                 own_cpu_ns: 0,
                 cpu_ns: 0,
@@ -131,6 +158,7 @@ fn nodes(
         lines[place].add(recording, process);
         let node = &mut nodes[place];
         node.siblings += 1;
+        node.own += 1;
         node.own_cpu_ns = node.own_cpu_ns.saturating_add(process.cpu.total_ns());
         node.first_ns = node.first_ns.min(process.born_ns);
         node.last_ns = node.last_ns.max(process.ended_ns().unwrap_or(recording.last_ns));
@@ -138,7 +166,7 @@ fn nodes(
     }
     for at in (0..nodes.len()).rev() {
         let node = &mut nodes[at];
-        node.processes = node.processes.saturating_add(node.siblings);
+        node.processes = node.processes.saturating_add(node.own);
         node.cpu_ns = node.cpu_ns.saturating_add(node.own_cpu_ns);
         let node = *node;
         if let Some(parent) = node.parent {
@@ -150,6 +178,23 @@ fn nodes(
         }
     }
     (nodes, lines)
+}
+
+/// What siblings that are one row have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
+    parent: Option<usize>,
+    /// The group of the steps that they begin.
+    group: Option<u32>,
+    like: Option<Shape>,
+}
+
+/// The step that a process begins.
+fn begun(recording: &Recording, at: usize) -> Option<u32> {
+    let at = u32::try_from(at).ok()?;
+    let step = recording.steps.of_process(at)?;
+    let run = recording.runs.get(recording.steps.all[step as usize].run as usize)?;
+    (run.process == at).then_some(step)
 }
 
 /// Selects the nodes that become rows, and puts them in order.
@@ -236,6 +281,10 @@ impl Rows<'_> {
         TreeRow {
             depth: node.depth,
             command: Some(node.shape.text(self.recording, &self.lines[at])),
+            step: node.step.map(|step| {
+                let step = &self.recording.steps.all[step as usize];
+                if one.is_some() { step.named.name.clone() } else { group_of(step) }
+            }),
             left_out: 0,
             siblings: node.siblings,
             processes: node.processes,
@@ -256,6 +305,7 @@ impl Rows<'_> {
         TreeRow {
             depth: nodes().map(|node| node.depth).next().unwrap_or(0),
             command: None,
+            step: None,
             left_out: all.len() as u64,
             siblings: sum(|node| node.siblings),
             processes: sum(|node| node.processes),

@@ -16,7 +16,8 @@ use super::report::RulesArgs;
     long_about = "Show everything about one process: its life and end, parents, commands with their \
         directories and environment, exact costs, children, failed look-ups, waits, its part of the \
         critical path, and memory over time. For the name of a program: how many processes ran it, who \
-        started them, their costs in total and as a distribution, and the slowest.\n\n\
+        started them, their costs in total and as a distribution, and the slowest. For the name of a \
+        step: its first process, with the costs of the step.\n\n\
         A pid may have been used several times: PID@TIME is the process that had it at that time since \
         the start of the recording, and --serial selects by a number that is not used twice.",
     after_long_help = "Examples:\n  \
@@ -24,13 +25,14 @@ use super::report::RulesArgs;
         proctrace show 13971@2.5s job.ptrace\n  \
         proctrace show --serial 812 job.ptrace\n  \
         proctrace show gcc job.ptrace\n  \
+        proctrace show digi_3 job.ptrace\n  \
         proctrace show 13971 --format json | jq -r '.process.commands[].directory'\n\n\
         Exit status: 0 if one process or program was shown, 1 if there is none or the trace cannot be \
         read, 2 if several processes had that pid; they are listed."
 )]
 pub(crate) struct ShowArgs {
-    /// A pid, a pid and a time, or the name of a program.
-    #[arg(value_name = "PID|PID@TIME|PROGRAM", required_unless_present = "serial")]
+    /// A pid, a pid and a time, or the name of a program or of a step.
+    #[arg(value_name = "PID|PID@TIME|PROGRAM|STEP", required_unless_present = "serial")]
     pub(crate) who: Option<String>,
 
     /// Trace file.
@@ -67,7 +69,8 @@ pub(crate) struct ShowArgs {
         proctrace tree job.ptrace\n  \
         proctrace tree --depth 3 --sort processes job.ptrace\n  \
         proctrace tree --pid 13971 --min 0 --all job.ptrace\n  \
-        proctrace tree --at 2.5s job.ptrace"
+        proctrace tree --at 2.5s job.ptrace\n  \
+        proctrace tree --by step --sort birth build.ptrace"
 )]
 pub(crate) struct TreeArgs {
     /// Trace file.
@@ -95,6 +98,10 @@ pub(crate) struct TreeArgs {
     #[arg(long, value_name = "N", conflicts_with = "pid")]
     pub(crate) serial: Option<u32>,
 
+    /// A line for each command, or for each group of steps (docs/steps.md) with what they started.
+    #[arg(long, value_enum, default_value = "command")]
+    pub(crate) by: TreeBy,
+
     /// The order of siblings.
     #[arg(long, value_enum, default_value = "cpu")]
     pub(crate) sort: TreeOrder,
@@ -113,6 +120,15 @@ pub(crate) struct TreeArgs {
 
     #[command(flatten)]
     pub(crate) rules: RulesArgs,
+}
+
+/// What has a line of its own in a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TreeBy {
+    /// Siblings with the same command line.
+    Command,
+    /// Steps of the same group within the same one.
+    Step,
 }
 
 /// List the processes that were alive at some time.

@@ -160,8 +160,9 @@ pub(crate) struct RulesArgs {
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) rules: Vec<String>,
 
-    /// Name steps by this file: a table (CSV or JSON), a workflow.json of O2DPG, or rules for a coordinator in TOML
-    /// (docs/steps.md). Can be given several times.
+    /// Name steps, or say what files are made from, by this file: a table (CSV or JSON), O2DPG's workflow.json, Nextflow's
+    /// trace, the output of ninja -t compdb, ninja -t graph or make -pn, or rules for a coordinator in TOML (docs/steps.md).
+    /// Can be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) steps: Vec<PathBuf>,
 
