@@ -38,16 +38,28 @@ fn of_environment(variables: &[(Vec<u8>, Vec<u8>)]) -> Option<Named> {
     if let Some(name) = value(NAME).and_then(name_of) {
         return Some(named(name, value(GROUP).and_then(name_of), NamedBy::Variable));
     }
-    let span = span_of(value(TRACEPARENT)?)?;
-    Some(named(format!("span {span}"), None, NamedBy::Span))
+    let (_, span) = span_of(value(TRACEPARENT)?)?;
+    Some(named(format!("{SPAN}{span}"), None, NamedBy::Span))
 }
 
 fn value_of<'a>(variables: &'a [(Vec<u8>, Vec<u8>)], name: &[u8]) -> Option<&'a [u8]> {
     variables.iter().find(|(key, _)| key == name).map(|(_, value)| &value[..])
 }
 
-/// The span of a `traceparent`: 16 hexadecimal digits, not all of which are zero.
-fn span_of(value: &[u8]) -> Option<&str> {
+/// A span of a distributed trace, in hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceSpan {
+    /// 32 digits.
+    pub trace: String,
+    /// 16 digits.
+    pub span: String,
+}
+
+/// What the name of a step by its span begins with.
+const SPAN: &str = "span ";
+
+/// The trace and the span of a `traceparent`: 32 and 16 hexadecimal digits, not all of which are zero.
+fn span_of(value: &[u8]) -> Option<(&str, &str)> {
     let value = std::str::from_utf8(value).ok()?;
     let mut parts = value.split('-');
     let (version, trace, span) = (parts.next()?, parts.next()?, parts.next()?);
@@ -56,7 +68,7 @@ fn span_of(value: &[u8]) -> Option<&str> {
     };
     let is_zero = |part: &str| part.bytes().all(|digit| digit == b'0');
     let well_formed = is_hex(version, 2) && is_hex(trace, 32) && is_hex(span, 16);
-    (well_formed && version != "ff" && !is_zero(trace) && !is_zero(span)).then_some(span)
+    (well_formed && version != "ff" && !is_zero(trace) && !is_zero(span)).then_some((trace, span))
 }
 
 /// What an environment says of steps.
@@ -126,6 +138,9 @@ impl<'a> Stepping<'a> {
             return;
         }
         let all = variables(block);
+        if let Some((trace, span)) = value_of(&all, TRACEPARENT.as_bytes()).and_then(span_of) {
+            self.made.traces.insert(span.to_owned(), trace.to_owned());
+        }
         let named = of_environment(&all).map(|named| self.kept(named));
         let read = all.into_iter().filter(|(name, _)| self.wanted.contains(name));
         let cut = |(name, mut value): (Vec<u8>, Vec<u8>)| {
@@ -192,6 +207,7 @@ impl<'a> Stepping<'a> {
             && !self.around_all.contains(&named)
         {
             if named.by == NamedBy::Span && parent.is_none() {
+                self.made.around = self.made.around.take().or(self.made.span_named(&named));
                 self.around_all.insert(named);
             } else {
                 self.begin(named, exec.cwd, around, (process, run));
@@ -302,6 +318,10 @@ pub struct Steps {
     pub left_out: u64,
     /// Names of the steps that must come before the one of this name, where a table says so.
     pub needs: BTreeMap<String, Vec<String>>,
+    /// The span that the whole recording is a part of.
+    pub around: Option<TraceSpan>,
+    /// Traces by span.
+    traces: FastMap<String, String>,
     /// What files are made from, where a file from outside says so.
     pub graph: Arc<FileGraph>,
     /// The step of each process, `NONE` for none; those at the end may be missing.
@@ -314,6 +334,17 @@ impl Steps {
     /// The innermost step that a process belongs to.
     pub fn of_process(&self, process: u32) -> Option<u32> {
         self.of_process.get(process as usize).copied().filter(|step| *step != NONE)
+    }
+
+    /// The span of a distributed trace that a step is.
+    pub fn span_of(&self, step: u32) -> Option<TraceSpan> {
+        self.span_named(&self.all.get(step as usize)?.named)
+    }
+
+    fn span_named(&self, named: &Named) -> Option<TraceSpan> {
+        let span = named.name.strip_prefix(SPAN).filter(|_| named.by == NamedBy::Span)?;
+        let trace = self.traces.get(span)?;
+        Some(TraceSpan { trace: trace.clone(), span: span.to_owned() })
     }
 
     /// A step and those that it is a part of, innermost first.

@@ -27,6 +27,8 @@ pub struct Timeline {
     pub begin_unix_ns: u64,
     /// Time of the last record.
     pub length_ns: u64,
+    /// The span of a distributed trace that the recording is a part of: its trace, 32 hexadecimal digits, and its own 16.
+    pub span: Option<(String, String)>,
 }
 
 /// The items that are wanted, besides processes and their threads.
@@ -91,6 +93,10 @@ pub struct TimelineProcess<'a> {
     pub parent_pid: Option<i32>,
     /// The task that created it, if that was recorded.
     pub forker: Option<TimelineForker>,
+    /// The step that it belongs to.
+    pub step: Option<&'a str>,
+    /// The span of a distributed trace that it begins, as in [`Timeline::span`].
+    pub span: Option<(String, String)>,
     /// The program that it ran last, or its forker's if it never called exec.
     pub program: Option<&'a str>,
     /// The category of that program.

@@ -1,10 +1,12 @@
 //! OTLP spans as JSON (opentelemetry-proto, ExportTraceServiceRequest): one for each process, and
 //! below it one for each of its program runs. A process is below the program run that forked it, a phase below
-//! the first process.
+//! the first process. If the recorder was started within a span of a trace (`TRACEPARENT`), all are of that trace, the
+//! first process is below that span, and a process that was given another span is below it.
 //!
 //! A line is a whole request, as collectors read files; large recordings are several lines.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use proctrace_findings::{
@@ -24,7 +26,16 @@ pub(crate) struct Otlp<W> {
     out: W,
     begin_unix_ns: u64,
     length_ns: u64,
-    trace_id: String,
+    /// Identifiers of the traces to which spans belong, that of the recording first.
+    trace_ids: Vec<String>,
+    /// Indices of traces.
+    numbers: HashMap<String, u32>,
+    /// Index of the trace of each process, by number.
+    traces: Vec<u32>,
+    /// The span that the recording is below.
+    around: Option<String>,
+    /// What makes identifiers of spans differ from those of other recordings, where they are in one trace.
+    seed: u64,
     /// Beginning of each line.
     head: Vec<u8>,
     /// The spans of the current line.
@@ -34,6 +45,17 @@ pub(crate) struct Otlp<W> {
     pids: Vec<i32>,
     first: Option<u32>,
     phases: u32,
+}
+
+/// Traces with an identifier of their own that are kept; processes of others stay in that of the recording.
+const TRACES_MAX: usize = 1 << 16;
+
+/// What a span is below.
+enum Above {
+    Nothing,
+    Own(Span),
+    /// A span of somebody else.
+    Other(String),
 }
 
 /// Object of a span.
@@ -141,12 +163,14 @@ impl<'a> Attributes<'a> {
 
 impl Span {
     /// 8 bytes, not all of them zero.
-    fn id(self) -> String {
-        let id = match self {
+    fn id(self, seed: u64) -> String {
+        let id: u64 = match self {
             Self::Process(process) => 1 << 32 | u64::from(process),
             Self::Run(run) => 2 << 32 | u64::from(run),
             Self::Phase(phase) => 3 << 32 | u64::from(phase),
         };
+        // Only one of them is equal to the seed.
+        let id = if id == seed { id } else { id ^ seed };
         format!("{id:016x}")
     }
 }
@@ -175,7 +199,14 @@ impl<W: Write> Otlp<W> {
             out,
             begin_unix_ns: timeline.begin_unix_ns,
             length_ns: timeline.length_ns,
-            trace_id: format!("{:032x}", trace_id(timeline)),
+            seed: timeline.span.as_ref().map_or(0, |_| trace_id(timeline) as u64),
+            trace_ids: vec![match &timeline.span {
+                Some((trace, _)) => trace.clone(),
+                None => format!("{:032x}", trace_id(timeline)),
+            }],
+            numbers: timeline.span.iter().map(|(trace, _)| (trace.clone(), 0)).collect(),
+            around: timeline.span.as_ref().map(|(_, span)| span.clone()),
+            traces: Vec::new(),
             head,
             line: json::Lines::default(),
             written: 0,
@@ -187,7 +218,7 @@ impl<W: Write> Otlp<W> {
 
     fn put(
         &mut self,
-        (span, parent): (Span, Option<Span>),
+        (span, above, process): (Span, Above, Option<u32>),
         name: &str,
         (begin_ns, end_ns): (u64, Option<u64>),
         outcome: Option<Outcome>,
@@ -196,9 +227,13 @@ impl<W: Write> Otlp<W> {
         let unix = |ns: u64| self.begin_unix_ns.saturating_add(ns).to_string();
         let of = of.and("proctrace.alive_at_end", end_ns.is_none().then_some(true));
         let span = SpanJson {
-            trace_id: &self.trace_id,
-            span_id: span.id(),
-            parent_span_id: parent.map(Span::id),
+            trace_id: &self.trace_ids[process.map_or(0, |process| self.trace_of(process))],
+            span_id: span.id(self.seed),
+            parent_span_id: match above {
+                Above::Nothing => None,
+                Above::Own(span) => Some(span.id(self.seed)),
+                Above::Other(span) => Some(span),
+            },
             name,
             kind: INTERNAL,
             start_time_unix_nano: unix(begin_ns),
@@ -219,14 +254,39 @@ impl<W: Write> Otlp<W> {
         self.out.write_all(b"]}]}]}\n")
     }
 
+    /// Index of the trace of a process.
+    fn trace_of(&self, process: u32) -> usize {
+        self.traces.get(process as usize).map_or(0, |trace| *trace as usize)
+    }
+
+    fn number_of(&mut self, trace: &str) -> u32 {
+        if let Some(number) = self.numbers.get(trace) {
+            return *number;
+        }
+        if self.trace_ids.len() >= TRACES_MAX {
+            return 0;
+        }
+        let number = u32::try_from(self.trace_ids.len()).unwrap_or(0);
+        self.trace_ids.push(trace.to_owned());
+        self.numbers.insert(trace.to_owned(), number);
+        number
+    }
+
     fn process(&mut self, of: &TimelineProcess<'_>) -> io::Result<()> {
         self.pids.push(of.pid);
         self.first.get_or_insert(of.process);
-        let parent = of.forker.map(|forker| match forker.run {
+        let forker = of.forker.map(|forker| match forker.run {
             Some(run) => Span::Run(run),
             None => Span::Process(forker.process),
         });
-        let ids = (Span::Process(of.process), parent);
+        let inherited = of.forker.map_or(0, |forker| self.trace_of(forker.process) as u32);
+        let (trace, above) = match (&of.span, forker) {
+            (Some((trace, span)), _) => (self.number_of(trace), Above::Other(span.clone())),
+            (None, Some(forker)) => (inherited, Above::Own(forker)),
+            (None, None) => (0, self.around.clone().map_or(Above::Nothing, Above::Other)),
+        };
+        self.traces.push(trace);
+        let ids = (Span::Process(of.process), above, Some(of.process));
         let times = (of.begin_ns, of.end_ns);
         let mut values = Attributes::default()
             .and("process.pid", Some(of.pid))
@@ -236,6 +296,7 @@ impl<W: Write> Otlp<W> {
             .and("proctrace.exit.signal", signal(of.outcome))
             .and("proctrace.process_id", Some(of.id))
             .and("proctrace.category", of.category)
+            .and("proctrace.step", of.step)
             .and("proctrace.threads", of.threads);
         for (figure, value) in of.used.in_timelines() {
             values = values.and(format!("proctrace.{}", figure.name()), value);
@@ -244,7 +305,7 @@ impl<W: Write> Otlp<W> {
     }
 
     fn run(&mut self, run: &TimelineRun<'_>) -> io::Result<()> {
-        let ids = (Span::Run(run.run), Some(Span::Process(run.process)));
+        let ids = (Span::Run(run.run), Above::Own(Span::Process(run.process)), Some(run.process));
         let values = Attributes::default()
             .and("process.pid", self.pids.get(run.process as usize).copied())
             .and("process.executable.name", run.program)
@@ -259,7 +320,8 @@ impl<W: Write> Otlp<W> {
     }
 
     fn phase(&mut self, phase: &TimelinePhase<'_>) -> io::Result<()> {
-        let ids = (Span::Phase(self.phases), self.first.map(Span::Process));
+        let above = self.first.map_or(Above::Nothing, |first| Above::Own(Span::Process(first)));
+        let ids = (Span::Phase(self.phases), above, self.first);
         self.phases = self.phases.saturating_add(1);
         let times = (phase.begin_ns, Some(phase.end_ns));
         let values = Attributes::default().and("proctrace.phase", Some(phase.name));
@@ -307,5 +369,87 @@ impl<W: Write> Viewer for Otlp<W> {
         }
         self.out.flush()?;
         Ok(Written { items: self.written, names: ("span", "spans"), notes: Vec::new() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Format;
+    use proctrace_findings::TimelineForker;
+
+    fn process(
+        number: u32,
+        forker: Option<u32>,
+        span: Option<(&str, &str)>,
+    ) -> TimelineItem<'static> {
+        let forker = forker.map(|process| TimelineForker {
+            process,
+            task: process,
+            is_first: true,
+            run: None,
+        });
+        TimelineItem::Process(TimelineProcess {
+            process: number,
+            id: number,
+            pid: 1,
+            parent_pid: None,
+            forker,
+            step: None,
+            span: span.map(|(trace, span)| (trace.to_owned(), span.to_owned())),
+            program: None,
+            category: None,
+            begin_ns: 0,
+            end_ns: None,
+            outcome: None,
+            dumped_core: false,
+            threads: None,
+            used: Box::default(),
+        })
+    }
+
+    /// Trace, span and the one above of each of four processes in a row, of which the second and third were given spans.
+    fn spans(around: Option<(&str, &str)>) -> Vec<(String, String, Option<String>)> {
+        let mut out = Vec::new();
+        let around = around.map(|(trace, span)| (trace.to_owned(), span.to_owned()));
+        let timeline = Timeline { span: around, ..Timeline::default() };
+        let mut viewer = Format::Otlp.begin(&timeline, &mut out).unwrap();
+        for item in [
+            process(0, None, None),
+            process(1, Some(0), Some(("aa", "05"))),
+            process(2, Some(1), Some(("bb", "06"))),
+            process(3, Some(2), None),
+        ] {
+            viewer.take(&item).unwrap();
+        }
+        viewer.finish().unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+        let spans = json["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+        let ids = ["traceId", "spanId", "parentSpanId"];
+        let of = |span: &serde_json::Value| ids.map(|id| text(&span[id]));
+        spans
+            .iter()
+            .map(of)
+            .map(|[trace, span, above]| (trace.unwrap(), span.unwrap(), above))
+            .collect()
+    }
+
+    #[test]
+    fn processes_are_below_the_spans_that_they_were_given() {
+        let all = spans(Some(("aa", "01")));
+        let traces: Vec<&str> = all.iter().map(|(trace, ..)| &**trace).collect();
+        assert_eq!(traces, ["aa", "aa", "bb", "bb"]);
+        let above: Vec<Option<&str>> = all.iter().map(|(.., above)| above.as_deref()).collect();
+        assert_eq!(above, [Some("01"), Some("05"), Some("06"), Some(&*all[2].1)]);
+        // Two recordings in one trace have other identifiers.
+        assert!(spans(None).iter().zip(&all).all(|((_, a, _), (_, b, _))| a != b));
+    }
+
+    #[test]
+    fn without_a_trace_the_recording_is_one() {
+        let all = spans(None);
+        assert_eq!((all[0].0.len(), &all[0].2), (32, &None));
+        assert_eq!(&all[0].1, "0000000100000000");
     }
 }

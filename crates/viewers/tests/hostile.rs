@@ -72,6 +72,8 @@ fn feed(seeds: &[Seed], take: &mut dyn FnMut(TimelineItem<'_>)) {
             pid: seed.pid,
             parent_pid: Some(seed.pid),
             forker: seed.known.then_some(forker),
+            step: Some(&names[seed.name]),
+            span: seed.known.then(|| (names[seed.name].clone(), names[seed.name].clone())),
             program: Some(&names[seed.name]),
             category: Some(&names[seed.name]),
             begin_ns,
@@ -215,6 +217,7 @@ fn hostile_names_do_nothing() {
             kernel: name.clone(),
             machine: name.clone(),
             recorder: name.clone(),
+            span: Some((name.clone(), name.clone())),
             ..Timeline::default()
         };
         for format in FORMATS {

@@ -39,6 +39,7 @@ pub fn timeline(recording: &Recording) -> Timeline {
         begin_boottime_ns: begin_ns,
         begin_unix_ns: header.started_unix_ns.saturating_add(later_ns).saturating_sub(earlier_ns),
         length_ns: recording.recorded_ns(),
+        span: recording.steps.around.clone().map(|of| (of.trace, of.span)),
     }
 }
 

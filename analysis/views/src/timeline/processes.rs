@@ -30,12 +30,22 @@ fn item<'a>(
     let knows = &recording.knows;
     let category = recording.categories.get(recording.category_of(process));
     let begin_ns = since(recording, process.born_ns);
+    let step = recording.steps.of_process(number(at));
+    let begins = |step: u32| {
+        let run = recording.runs.get(recording.steps.all[step as usize].run as usize);
+        run.is_some_and(|run| run.process as usize == at)
+    };
     TimelineProcess {
         process: number(at),
         id: process.serial,
         pid: process.pid,
         parent_pid: process.parent().and_then(|at| Some(recording.processes.get(at)?.pid)),
         forker: forker(recording, process),
+        step: step.map(|step| &*recording.steps.all[step as usize].named.name),
+        span: step
+            .filter(|step| begins(*step))
+            .and_then(|step| recording.steps.span_of(step))
+            .map(|of| (of.trace, of.span)),
         program: program(recording, process.program()),
         category: program(recording, process.program()).and(category).map(String::as_str),
         begin_ns,

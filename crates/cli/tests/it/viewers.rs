@@ -239,6 +239,8 @@ fn processes_with_the_same_pid_are_told_apart() {
             pid: 77,
             parent_pid: None,
             forker: None,
+            step: None,
+            span: None,
             program: Some(program),
             category: None,
             begin_ns,

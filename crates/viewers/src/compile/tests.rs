@@ -16,6 +16,8 @@ fn process(number: u32, forker: Option<u32>, begin_ns: u64) -> TimelineItem<'sta
         pid: 1,
         parent_pid: None,
         forker,
+        step: None,
+        span: None,
         program: None,
         category: None,
         begin_ns,
