@@ -39,10 +39,13 @@ mod wrappers;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-use proctrace_findings::{Advice, Advised, Gain};
+use proctrace_findings::{Advice, Advised, AdvisedStep, Gain};
 use proctrace_overview::path::{CriticalPath, Explained};
 use proctrace_overview::path_findings;
+use proctrace_overview::requested::mismatches;
+use proctrace_overview::steps::group_of;
 use proctrace_recording::Recording;
 
 use self::evidence::{Evidence, Removal};
@@ -172,6 +175,7 @@ fn advised_of(evidence: &Evidence<'_>, found: Vec<Found>) -> Advised {
     Advised {
         path: went.map(|went| path_findings::findings(recording, &Explained::of(recording, went))),
         together: together::gain(evidence, &found),
+        requests: mismatches(recording),
         wall_ns: evidence.wall_ns,
         cpu_ns: evidence.cpu_ns,
         peak_bytes: evidence.peak_bytes(),
@@ -181,11 +185,33 @@ fn advised_of(evidence: &Evidence<'_>, found: Vec<Found>) -> Advised {
             .into_iter()
             .map(|found| Advice {
                 started: found.advice.started.or(starts(evidence, &found.processes)),
+                steps: steps_of(recording, &found.processes),
                 about: found.processes,
                 ..found.advice
             })
             .collect(),
     }
+}
+
+/// Groups of steps that are named with advice.
+const STEPS_SHOWN: usize = 3;
+
+/// The groups of steps to which most of these processes belong.
+fn steps_of(recording: &Recording, processes: &[u32]) -> Vec<AdvisedStep> {
+    let steps = &recording.steps;
+    let mut by_step: BTreeMap<u32, u64> = BTreeMap::new();
+    for step in processes.iter().filter_map(|at| steps.of_process(*at)) {
+        *by_step.entry(step).or_default() += 1;
+    }
+    let mut by_group: BTreeMap<String, u64> = BTreeMap::new();
+    for (step, processes) in by_step {
+        *by_group.entry(group_of(&steps.all[step as usize])).or_default() += processes;
+    }
+    let mut groups: Vec<AdvisedStep> =
+        by_group.into_iter().map(|(group, processes)| AdvisedStep { group, processes }).collect();
+    groups.sort_by_key(|group| Reverse(group.processes));
+    groups.truncate(STEPS_SHOWN);
+    groups
 }
 
 /// The first of these that executed a program, and that a shell started.

@@ -22,6 +22,7 @@ pub mod path_findings;
 pub mod phases;
 pub mod processes;
 pub mod programs;
+pub mod requested;
 pub mod requests;
 pub mod rule_uses;
 pub mod stacks;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::CriticalPath;
+use crate::{CriticalPath, Mismatch};
 
 /// All advice about a recording that pays.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -27,6 +27,9 @@ pub struct Advised {
     pub advice: Vec<Advice>,
     /// Gain of all advice if it is taken, which is not the sum of the gains; None without advice.
     pub together: Option<Together>,
+    /// Requests to the batch system that are off by 2 or more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<Mismatch>,
 }
 
 /// Gains of several changes.
@@ -49,6 +52,9 @@ pub struct Advice {
     pub evidence: String,
     /// Number of processes concerned, with their descendants.
     pub processes: u64,
+    /// Groups of steps to which most of these belong, most processes first; empty if the job has no steps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<AdvisedStep>,
     /// First words of the command lines concerned.
     pub commands: Vec<String>,
     /// Predicted reduction of wall time.
@@ -79,6 +85,15 @@ pub struct Advice {
     /// Place in the list, from 1, of better advice about mostly the same processes: only one of the two
     /// gains is to be had.
     pub part_of: Option<u64>,
+}
+
+/// A group of steps that advice is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct AdvisedStep {
+    /// Its name.
+    pub group: String,
+    /// Number of its processes that are concerned.
+    pub processes: u64,
 }
 
 /// A line of a script.

@@ -32,8 +32,8 @@ mod tree;
 mod workflow;
 
 pub use advice::{
-    Advice, Advised, Concerned, Explained, ExplainedProcess, Gain, Judged, Left, Observed,
-    ObservedAdvice, Outturn, ScriptLine, Taken, Together, Verdict, WaitedFor,
+    Advice, Advised, AdvisedStep, Concerned, Explained, ExplainedProcess, Gain, Judged, Left,
+    Observed, ObservedAdvice, Outturn, ScriptLine, Taken, Together, Verdict, WaitedFor,
 };
 pub use chart::{
     Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,
@@ -59,7 +59,7 @@ pub use process::{
     ProcessDetails, ProgramDetails, ReceivedSignal, Relative, Shown, Slow, Spread, WaitGroup,
 };
 pub use proctrace_wire::{Outcome, signal_name};
-pub use request::{MemoryFrom, Request};
+pub use request::{MemoryFrom, Mismatch, Request, Resource};
 pub use rows::{Rows, RowsColumn, RowsValues};
 pub use series::{Mark, Series};
 pub use table::{Cell, Column, Table, Unit, Values};

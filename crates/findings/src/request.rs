@@ -1,4 +1,8 @@
-//! What to request from a batch system, for a job as a whole and for the steps of each group.
+//! What to request from a batch system, for a job as a whole and for the steps of each group, and what was requested.
+
+use serde::Serialize;
+
+use crate::number::{bytes, count, time};
 
 /// Where a peak of memory comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,4 +44,51 @@ pub struct Request {
     pub wall_used_ns: u64,
     /// Wall time to request, in whole minutes.
     pub wall_ns: u64,
+}
+
+/// Something that is requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resource {
+    /// CPUs.
+    Cores,
+    /// Memory, in bytes.
+    Memory,
+    /// Wall time, in nanoseconds.
+    Wall,
+}
+
+/// A request that was twice what was needed or more, or half of what was used or less.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Mismatch {
+    /// What was requested.
+    pub resource: Resource,
+    /// How much, in the unit of the resource.
+    pub asked: u64,
+    /// The variable of the batch system that says so.
+    pub variable: &'static str,
+    /// How much was used: of CPUs, in all but the busiest moments.
+    pub used: f64,
+    /// What to request instead.
+    pub fits: u64,
+}
+
+impl Mismatch {
+    /// One line of text.
+    pub fn says(&self) -> String {
+        let amount = |value: f64| match self.resource {
+            Resource::Cores if value.fract() == 0.0 => count(value as u64),
+            Resource::Cores => format!("{value:.1}"),
+            Resource::Memory => bytes(value as u64),
+            Resource::Wall => time(value as u64),
+        };
+        let what = match self.resource {
+            Resource::Cores => "CPUs",
+            Resource::Memory => "memory",
+            Resource::Wall => "wall time",
+        };
+        let (asked, used, fits) =
+            (amount(self.asked as f64), amount(self.used), amount(self.fits as f64));
+        format!("{what}: {asked} requested ({}), {used} used; {fits} would do", self.variable)
+    }
 }

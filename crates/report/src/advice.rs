@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use proctrace_findings::{
-    Advice, Advised, Explained, ExplainedProcess, Gain, Observed, ObservedAdvice, Outturn, Taken,
-    bytes, counted,
+    Advice, Advised, AdvisedStep, Explained, ExplainedProcess, Gain, Observed, ObservedAdvice,
+    Outturn, Taken, bytes, counted,
 };
 
 use crate::escape::terminal;
-use crate::number::time;
+use crate::number::{count, time};
 use crate::path::items;
 use crate::style::Style;
 use crate::table::{Align, Table};
@@ -53,6 +53,7 @@ pub fn advice_text(advised: &Advised, style: Style) -> String {
             let _ = writeln!(out, "{line}");
         }
         push_possible(&mut out, advised, &possible, 1, style);
+        push_requests(&mut out, advised, style);
         return out;
     }
     // With three figures the line would be too long.
@@ -80,7 +81,23 @@ pub fn advice_text(advised: &Advised, style: Style) -> String {
         );
     }
     push_possible(&mut out, advised, &possible, certain.len() + 1, style);
+    push_requests(&mut out, advised, style);
     out
+}
+
+/// Appends what was requested of the batch system and does not fit.
+fn push_requests(out: &mut String, advised: &Advised, style: Style) {
+    if advised.requests.is_empty() {
+        return;
+    }
+    out.push_str("\nRequests to the batch system that do not fit (report --section requests):\n");
+    for mismatch in &advised.requests {
+        for (at, line) in
+            wrapped(&mismatch.says(), style.width.saturating_sub(5)).iter().enumerate()
+        {
+            let _ = writeln!(out, "{}{line}", if at == 0 { "   " } else { "     " });
+        }
+    }
 }
 
 /// Appends what may gain something or nothing, which the recording does not tell: a line or two of
@@ -137,6 +154,11 @@ fn push(
         row("memory", &advice_gain(memory, peak, bytes));
     }
     row("seen", &advice.evidence);
+    if !advice.steps.is_empty() {
+        let one = |of: &AdvisedStep| format!("{} ({})", of.group, count(of.processes));
+        let all: Vec<String> = advice.steps.iter().map(one).collect();
+        row("steps", &format!("{} processes", all.join(", ")));
+    }
     if let Some(place) = &advice.place {
         row("where", &format!("{}:{}: `{}`", place.file, place.line, place.text));
     }
@@ -385,7 +407,7 @@ pub(crate) fn pieces(advised: &Advised, width: usize) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proctrace_findings::WaitedFor;
+    use proctrace_findings::{Mismatch, Resource, WaitedFor};
 
     fn advised(advice: Vec<Advice>) -> Advised {
         Advised {
@@ -396,6 +418,7 @@ mod tests {
             min_percent: 1.0,
             together: None,
             path: None,
+            requests: Vec::new(),
             advice,
         }
     }
@@ -514,5 +537,21 @@ mod tests {
         let only = Advice { wall_ns, cpu_ns, memory_bytes, ..some() };
         let line = &super::pieces(&advised(vec![only]), 60)[0][0];
         assert!(line.starts_with("-100 MB memory (10 %): "), "{line}");
+    }
+
+    #[test]
+    fn requests_that_do_not_fit_are_told_with_and_without_advice() {
+        let mismatch = Mismatch {
+            resource: Resource::Cores,
+            asked: 8,
+            variable: "SLURM_CPUS_ON_NODE",
+            used: 1.2,
+            fits: 2,
+        };
+        let text = advice_text(&Advised { requests: vec![mismatch], ..advised(vec![]) }, plain(80));
+        assert!(
+            text.contains("CPUs: 8 requested (SLURM_CPUS_ON_NODE), 1.2 used; 2 would do"),
+            "{text}"
+        );
     }
 }

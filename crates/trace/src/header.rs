@@ -24,6 +24,10 @@ pub const JOB_VARIABLES: &[&str] = &[
     "SLURM_JOB_USER",
     "SLURM_CPUS_PER_TASK",
     "SLURM_CPUS_ON_NODE",
+    "SLURM_MEM_PER_NODE",
+    "SLURM_MEM_PER_CPU",
+    "SLURM_JOB_START_TIME",
+    "SLURM_JOB_END_TIME",
     // PBS: qsub(1B) of OpenPBS.
     "PBS_JOBID",
     "PBS_QUEUE",
@@ -33,6 +37,7 @@ pub const JOB_VARIABLES: &[&str] = &[
     // HTCondor: "Environment variables for jobs" of its manual. The job's number is in the file.
     "_CONDOR_JOB_AD",
     "_CONDOR_SLOT",
+    "OMP_NUM_THREADS",
     "CONDOR_ID",
     // PanDA and its pilot.
     "PandaID",

@@ -1,7 +1,8 @@
 //! Requests: what to ask a batch system for, for the job and by group of steps.
 
-use proctrace_findings::{Request, Table, Unit, Values};
+use proctrace_findings::{Mismatch, Request, Resource, Table, Unit, Values};
 use proctrace_overview::options::{Content, Options};
+use proctrace_overview::requested::mismatches;
 use proctrace_overview::requests::{job_request, step_requests};
 use proctrace_overview::steps::sums;
 use proctrace_recording::Recording;
@@ -29,6 +30,29 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
          than once (record with --memory). wall: half as much again. Recorded on a faster machine, or with less input, it \
          is less than is needed.",
     ));
+    let wrong = mismatches(recording);
+    if !wrong.is_empty() {
+        let amount = |of: &Mismatch| match of.resource {
+            Resource::Cores => "cores",
+            Resource::Memory => "memory_bytes",
+            Resource::Wall => "wall_ns",
+        };
+        tables.push(
+            Table::new(
+                "request_mismatches",
+                "Requests to the batch system that are off by 2 or more",
+            )
+            .text("what", "what", wrong.iter().map(Mismatch::says))
+            .text("resource", "resource", wrong.iter().map(amount))
+            .detail()
+            .text("variable", "variable", wrong.iter().map(|of| of.variable))
+            .detail()
+            .whole("asked", "requested", Unit::Count, wrong.iter().map(|of| of.asked))
+            .detail()
+            .whole("fits", "fits", Unit::Count, wrong.iter().map(|of| of.fits))
+            .detail(),
+        );
+    }
     Content { tables, charts: Vec::new() }
 }
 

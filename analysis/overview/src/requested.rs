@@ -1,0 +1,177 @@
+//! What the batch system was asked for, as its variables tell, where that is twice what was used or half of it.
+
+use std::collections::BTreeMap;
+
+use proctrace_findings::{MemoryFrom, Mismatch, Request, Resource};
+use proctrace_recording::Recording;
+use proctrace_recording::bin_series::BinSeries;
+
+use crate::requests::job_request;
+
+const MEBIBYTE: u64 = 1 << 20;
+const SECOND_NS: u64 = 1_000_000_000;
+/// A request is off by this factor or more.
+const FACTOR: f64 = 2.0;
+/// Part of the time in which more CPUs are used that does not count: a moment of parallel work.
+const BUSIEST_PART: f64 = 0.05;
+/// Jobs that are shorter are tests, and end long before any limit.
+const SHORTEST_NS: u64 = 10 * SECOND_NS;
+
+/// A value, and the variable that it is from.
+type From = (u64, &'static str);
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Asked {
+    cores: Option<From>,
+    memory_bytes: Option<From>,
+    wall_ns: Option<From>,
+}
+
+impl Asked {
+    fn of(job: &BTreeMap<String, String>) -> Self {
+        let number = |name: &'static str| {
+            let value = job.get(name)?.parse::<u64>().ok().filter(|value| *value > 0)?;
+            Some((value, name))
+        };
+        let is = |name: &str| job.contains_key(name);
+        if is("SLURM_JOB_ID") {
+            let cores = number("SLURM_CPUS_ON_NODE");
+            let mebibytes = |(value, name): From| (value.saturating_mul(MEBIBYTE), name);
+            // Megabytes in terms of sbatch(1) are binary ones.
+            let per_core = || {
+                let (per_core, name) = number("SLURM_MEM_PER_CPU")?;
+                Some((per_core.saturating_mul(cores?.0), name))
+            };
+            let wall_ns = || {
+                let (end_s, name) = number("SLURM_JOB_END_TIME")?;
+                let (start_s, _) = number("SLURM_JOB_START_TIME")?;
+                let seconds = end_s.checked_sub(start_s).filter(|seconds| *seconds > 0)?;
+                Some((seconds.saturating_mul(SECOND_NS), name))
+            };
+            let memory = number("SLURM_MEM_PER_NODE").or_else(per_core);
+            return Self { cores, memory_bytes: memory.map(mebibytes), wall_ns: wall_ns() };
+        }
+        let cores = if is("PBS_JOBID") {
+            number("NCPUS")
+        } else if is("_CONDOR_SLOT") || is("_CONDOR_JOB_AD") {
+            // The starter sets it to the CPUs of the slot (HTCondor's STARTER_NUM_THREADS_ENV_VARS).
+            number("OMP_NUM_THREADS")
+        } else {
+            None
+        };
+        Self { cores, ..Self::default() }
+    }
+}
+
+/// Requests that are off by 2 or more. Nothing if the recording is not one of a whole command.
+pub fn mismatches(recording: &Recording) -> Vec<Mismatch> {
+    let whole = recording.root().is_some() && recording.trailer.is_some();
+    if !whole || recording.wall_ns() < SHORTEST_NS {
+        return Vec::new();
+    }
+    let asked = Asked::of(&recording.header.job);
+    if asked == Asked::default() {
+        return Vec::new();
+    }
+    of(&asked, &job_request(recording), busiest(recording))
+}
+
+fn of(asked: &Asked, fits: &Request, busiest: Option<f64>) -> Vec<Mismatch> {
+    let mut all = Vec::new();
+    // An upper bound of what was used shows too much, but not too little.
+    let is_bound = fits.memory_from == MemoryFrom::PeaksAtOnce;
+    let mut add = |resource, asked: Option<From>, used: Option<f64>, fits: Option<u64>| {
+        let (Some((asked, variable)), Some(used), Some(fits)) = (asked, used, fits) else { return };
+        let is_more = asked as f64 >= FACTOR * fits.max(1) as f64;
+        // What exceeds the request was had nevertheless: the batch system does not enforce it, or it is divided further.
+        let is_less = used >= FACTOR * asked as f64 && !(resource == Resource::Memory && is_bound);
+        if is_more || is_less {
+            all.push(Mismatch { resource, asked, variable, used, fits });
+        }
+    };
+    // Those in use on average say little of a job that needs all of them for a part of the time.
+    let used = fits.cores_used.map(|mean| mean.max(busiest.unwrap_or(mean)));
+    let cores = used.map(|used| (used - 0.15).ceil().max(1.0) as u64);
+    add(Resource::Cores, asked.cores, used, cores);
+    let memory = fits.memory_used_bytes.map(|bytes| bytes as f64);
+    add(Resource::Memory, asked.memory_bytes, memory, fits.memory_bytes);
+    add(Resource::Wall, asked.wall_ns, Some(fits.wall_used_ns as f64), Some(fits.wall_ns));
+    all
+}
+
+/// CPUs that were in use in all but the busiest part of the time.
+fn busiest(recording: &Recording) -> Option<f64> {
+    let bins = &recording.bins;
+    let each = bins.of(BinSeries::User).iter().zip(bins.of(BinSeries::System));
+    let mut used: Vec<f64> =
+        each.map(|(user_ns, system_ns)| (user_ns + system_ns) / bins.width_ns as f64).collect();
+    used.sort_unstable_by(f64::total_cmp);
+    let at = (used.len() as f64 * (1.0 - BUSIEST_PART)) as usize;
+    used.get(at.min(used.len().checked_sub(1)?)).copied().filter(|used| used.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn fits() -> Request {
+        Request {
+            group: None,
+            steps: 1,
+            cores_used: Some(1.1),
+            cores: Some(1),
+            memory_used_bytes: Some(500_000_000),
+            memory_from: MemoryFrom::Pss,
+            memory_bytes: Some(550_000_000),
+            wall_used_ns: 600 * SECOND_NS,
+            wall_ns: 900 * SECOND_NS,
+        }
+    }
+
+    fn found(pairs: &[(&str, &str)], busiest: f64) -> Vec<(Resource, u64, &'static str)> {
+        let all = of(&Asked::of(&job(pairs)), &fits(), Some(busiest));
+        all.iter().map(|of| (of.resource, of.asked, of.variable)).collect()
+    }
+
+    #[test]
+    fn requests_of_slurm_are_compared() {
+        let slurm = [
+            ("SLURM_JOB_ID", "7"),
+            ("SLURM_CPUS_ON_NODE", "8"),
+            ("SLURM_MEM_PER_CPU", "2000"),
+            ("SLURM_JOB_START_TIME", "1000"),
+            ("SLURM_JOB_END_TIME", "4600"),
+        ];
+        assert_eq!(
+            found(&slurm, 1.2),
+            [
+                (Resource::Cores, 8, "SLURM_CPUS_ON_NODE"),
+                (Resource::Memory, 16_000 * MEBIBYTE, "SLURM_MEM_PER_CPU"),
+                (Resource::Wall, 3600 * SECOND_NS, "SLURM_JOB_END_TIME"),
+            ]
+        );
+        // It needs most of them for a part of the time.
+        assert_eq!(found(&slurm[..2], 6.5), []);
+        assert_eq!(found(&[("SLURM_JOB_ID", "7"), ("SLURM_MEM_PER_NODE", "0")], 1.0), []);
+        assert_eq!(found(&[("SLURM_JOB_ID", "7"), ("SLURM_CPUS_ON_NODE", "many")], 1.0), []);
+    }
+
+    #[test]
+    fn less_than_was_used_is_told_as_well() {
+        let small = [("SLURM_JOB_ID", "7"), ("SLURM_MEM_PER_NODE", "200")];
+        assert_eq!(found(&small, 1.0), [(Resource::Memory, 200 * MEBIBYTE, "SLURM_MEM_PER_NODE")]);
+    }
+
+    #[test]
+    fn others_tell_the_number_of_cpus() {
+        let condor = [("_CONDOR_SLOT", "slot1"), ("OMP_NUM_THREADS", "4")];
+        assert_eq!(found(&condor, 1.0), [(Resource::Cores, 4, "OMP_NUM_THREADS")]);
+        assert_eq!(found(&condor[1..], 1.0), []);
+        assert_eq!(found(&[("PBS_JOBID", "1"), ("NCPUS", "2")], 1.0).len(), 1);
+    }
+}
