@@ -1,8 +1,10 @@
 //! Comparison of two sides without a budget: the before/after table, and what vanished, appeared,
 //! grew and shrank.
 
+mod steps;
+
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proctrace_findings::{MetricFamily, Metrics, Worse};
 use proctrace_report::escape;
@@ -10,8 +12,9 @@ use serde::Serialize;
 use strum::IntoStaticStr;
 
 use crate::numbers::{Numbers, Sample};
-use crate::renames::{renamed, with_new_names};
+use crate::renames::{renamed, renamed_groups, with_new_names};
 use crate::side::{Key, RunMetrics, Side, busier, family_keys};
+pub use steps::StepChange;
 
 /// The kind of change of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, Serialize)]
@@ -26,6 +29,19 @@ pub enum Fate {
     Grew,
     /// It decreased.
     Shrank,
+}
+
+impl Fate {
+    /// The kind of change of these numbers; None if there is none.
+    fn of(numbers: &Numbers) -> Option<Self> {
+        match (numbers.before?.centre, numbers.after.centre) {
+            (before, after) if before == after => None,
+            (0.0, _) => Some(Self::Appeared),
+            (_, 0.0) => Some(Self::Vanished),
+            (before, after) if after > before => Some(Self::Grew),
+            _ => Some(Self::Shrank),
+        }
+    }
 }
 
 /// The comparison of two sides, each with one or more runs.
@@ -47,6 +63,8 @@ pub struct Diff {
     pub directories: Vec<DirectoryChange>,
     /// Phases between marks that either side has, in order of time; of the same name.
     pub phases: Vec<PhaseChange>,
+    /// Groups of steps that changed by more than their runs differ, the largest change of wall time first.
+    pub steps: Vec<StepChange>,
     /// True if all recordings are complete and satisfy the consistency laws.
     pub trusted: bool,
     /// Caveats: recordings that cannot be trusted, different machines.
@@ -202,11 +220,12 @@ impl Diff {
             after: Side::of(after.iter().map(|run| &run.metrics)),
         };
         let renamed = renamed(&sides.counted(), &sides.pairs());
+        let groups = renamed_groups(&groups(&sides.before), &groups(&sides.after), &renamed);
         let of_before: Vec<Cow<'_, Metrics>> = before
             .iter()
             .map(|run| match renamed.is_empty() {
                 true => Cow::Borrowed(&run.metrics),
-                false => Cow::Owned(with_new_names(&run.metrics, &renamed)),
+                false => Cow::Owned(with_new_names(&run.metrics, &renamed, &groups)),
             })
             .collect();
         let sides = Sides {
@@ -227,6 +246,7 @@ impl Diff {
             spawns: sides.spawns(),
             directories: sides.directories(),
             phases: sides.phases(),
+            steps: sides.steps(),
             trusted: before.iter().chain(after).all(|run| run.metrics.doubts.is_empty()),
             doubts: doubts(before, after),
         })
@@ -245,6 +265,11 @@ impl Diff {
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         escape::json_text(self)
     }
+}
+
+/// The groups of steps of a side.
+fn groups<'a>(side: &Side<'a>) -> BTreeSet<&'a str> {
+    side.family("step_runs").filter_map(|key| key.label("group")).collect()
 }
 
 fn doubts(before: &[RunMetrics], after: &[RunMetrics]) -> Vec<String> {
@@ -344,15 +369,7 @@ impl<'a> Sides<'a> {
                 .into_iter()
                 .filter_map(|key| {
                     let numbers = self.numbers(key)?;
-                    let before = numbers.before?.centre;
-                    let fate = match (before, numbers.after.centre) {
-                        (before, after) if before == after => return None,
-                        (0.0, _) => Fate::Appeared,
-                        (_, 0.0) => Fate::Vanished,
-                        (before, after) if after > before => Fate::Grew,
-                        _ => Fate::Shrank,
-                    };
-                    Some((key, fate, numbers))
+                    Some((key, Fate::of(&numbers)?, numbers))
                 })
                 .collect();
         // Keys were sorted before, and the sort is stable.

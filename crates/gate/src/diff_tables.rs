@@ -1,5 +1,7 @@
 //! The comparison of two sides as tables, and as the steps of a waterfall chart.
 
+mod steps;
+
 use proctrace_findings::{
     Axis, Chart, ChartBody, Kind, Mark, MetricFamily, Step, Table, Unit, Waterfall,
 };
@@ -29,8 +31,8 @@ enum For {
 }
 
 impl Diff {
-    /// The tables for readers: "diff" of the totals; "diff_commands", "diff_spawns" and
-    /// "diff_lookups" of what changed. Tables without changes are left out.
+    /// The tables for readers: "diff" of the totals; "diff_steps" with "diff_step_times" and "diff_step_memory",
+    /// "diff_commands", "diff_spawns" and "diff_lookups" of what changed. Tables without changes are left out.
     pub fn tables(&self) -> Vec<Table> {
         self.tables_for(For::People)
     }
@@ -49,6 +51,7 @@ impl Diff {
         if !self.phases.is_empty() {
             tables.push(self.phase_table());
         }
+        tables.extend(self.step_tables(whom));
         if !self.renames.is_empty() {
             tables.push(self.rename_table());
         }

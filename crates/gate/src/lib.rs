@@ -81,6 +81,7 @@ pub use code::Code;
 pub use compare::{GateError, Options, gate};
 pub use diff::{
     CommandChange, Diff, DiffError, DirectoryChange, Fate, PhaseChange, Rename, Row, SpawnChange,
+    StepChange,
 };
 pub use explain::explain;
 pub use init::{Variation, init};

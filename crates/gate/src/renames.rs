@@ -1,4 +1,4 @@
-//! Programs that have another name after: a script that was renamed has not vanished.
+//! Programs that have another name after, and what is called after them: a script that was renamed has not vanished.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,13 +64,55 @@ pub(crate) fn renamed(
     renamed
 }
 
-/// Figures in which programs have the names that they have after.
-pub(crate) fn with_new_names(metrics: &Metrics, renamed: &Renamed) -> Metrics {
+/// Finds groups of steps that only one side has, and that are called after a program that was renamed.
+pub(crate) fn renamed_groups(
+    before: &BTreeSet<&str>,
+    after: &BTreeSet<&str>,
+    programs: &Renamed,
+) -> Renamed {
+    let is_new = |group: &String| after.contains(&**group) && !before.contains(&**group);
+    let found = |group: &str| {
+        programs.iter().flat_map(|(old, new)| called_after(group, old, new)).find(&is_new)
+    };
+    let gone = before.iter().filter(|group| !after.contains(*group));
+    gone.filter_map(|group| Some(((*group).to_owned(), found(group)?))).collect()
+}
+
+/// What a group could be called that begins with the name of a program, if that program has another one: numbers of names
+/// are `#` in groups, unless the group was named as such.
+fn called_after(group: &str, old: &str, new: &str) -> Vec<String> {
+    let end = group.find(' ').unwrap_or(group.len());
+    let begin = group[..end].rfind('/').map_or(0, |slash| slash + 1);
+    let named = &group[begin..end];
+    if named != old && named != without_numbers(old) {
+        return Vec::new();
+    }
+    let with = |name: &str| format!("{}{name}{}", &group[..begin], &group[end..]);
+    vec![with(new), with(&without_numbers(new))]
+}
+
+fn without_numbers(name: &str) -> String {
+    let mut shape = String::with_capacity(name.len());
+    for letter in name.chars() {
+        match letter {
+            '0'..='9' if shape.ends_with('#') => {}
+            '0'..='9' => shape.push('#'),
+            _ => shape.push(letter),
+        }
+    }
+    shape
+}
+
+/// Figures in which programs and groups of steps have the names that they have after.
+pub(crate) fn with_new_names(metrics: &Metrics, programs: &Renamed, groups: &Renamed) -> Metrics {
     let mut metrics = metrics.clone();
     for (label, value) in metrics.metrics.iter_mut().flat_map(|metric| &mut metric.labels) {
-        if ["command", "parent", "child"].contains(&&**label)
-            && let Some(new) = renamed.get(value)
-        {
+        let renamed = match &**label {
+            "command" | "parent" | "child" => programs,
+            "group" => groups,
+            _ => continue,
+        };
+        if let Some(new) = renamed.get(value) {
             value.clone_from(new);
         }
     }
@@ -164,6 +206,32 @@ fn similarity(one: &str, other: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_that_is_called_after_a_renamed_program_has_its_new_name() {
+        let programs = Renamed::from([("tool-1".to_owned(), "mytool-2".to_owned())]);
+        let of = |before: &[&'static str], after: &[&'static str]| {
+            let [before, after] = [before, after].map(|groups| groups.iter().copied().collect());
+            renamed_groups(&before, &after, &programs).into_iter().collect::<Vec<_>>()
+        };
+        let names = |old: &str, new: &str| vec![(old.to_owned(), new.to_owned())];
+        assert_eq!(of(&["tool-1", "x"], &["mytool-2", "x"]), names("tool-1", "mytool-2"));
+        assert_eq!(of(&["tool-#"], &["mytool-#"]), names("tool-#", "mytool-#"));
+        assert_eq!(
+            of(&["./tool-# -v a"], &["./mytool-# -v a", "mytool-#"]),
+            names("./tool-# -v a", "./mytool-# -v a")
+        );
+        // Given names stay, and so does a group that both sides have.
+        for (before, after) in [
+            (&["tool"][..], &["mytool"][..]),
+            (&["a tool-1"], &["a mytool-2"]),
+            (&["tool-1"], &["tool-1", "mytool-2"]),
+            (&["tool-1", "mytool-2"], &["mytool-2"]),
+            (&["tool-1"], &[]),
+        ] {
+            assert_eq!(of(before, after), []);
+        }
+    }
 
     #[test]
     fn names_are_compared_by_what_they_have_in_common() {

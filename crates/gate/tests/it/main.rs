@@ -12,3 +12,4 @@ mod hostile;
 mod names;
 mod readers;
 mod regressions;
+mod steps;
