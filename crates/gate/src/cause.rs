@@ -14,21 +14,29 @@ use crate::words::{self, signed_count};
 /// Programs that are named in a headline.
 const NAMED: usize = 3;
 
-/// The cause of findings that this source explains, most of all by doing more of this.
-pub(crate) fn cause(source: &Source<'_>, kind: CauseKind, changes: &Changes<'_, '_>) -> Cause {
-    let (program, directory) = match source.who {
-        Who::Program(name) => (Some(name), None),
-        Who::Directory(path) => (None, Some(path)),
+/// The cause of findings that this source explains, most of all by doing more of this; the worst of them is about `key`.
+pub(crate) fn cause(
+    source: &Source<'_>,
+    kind: CauseKind,
+    key: Option<Key<'_>>,
+    changes: &Changes<'_, '_>,
+) -> Cause {
+    let (program, directory, step) = match source.who {
+        Who::Program(name) => (Some(name), None, source.step(kind, changes)),
+        Who::Directory(path) => (None, Some(path), None),
+        Who::Step(group) => (None, None, Some(group)),
     };
     let text = match (source.who, kind) {
         (Who::Program(name), CauseKind::Starts) => starts(source, name, changes),
         (Who::Program(name), _) => inside(source, name, kind, changes),
         (Who::Directory(path), _) => searched(source, path, changes),
+        (Who::Step(group), _) => steps(group, key, changes),
     };
     Cause {
         kind,
         program: program.map(str::to_owned),
         directory: directory.map(str::to_owned),
+        step: step.map(str::to_owned),
         text,
     }
 }
@@ -44,7 +52,7 @@ pub(crate) fn programs(source: &Source<'_>, kind: CauseKind) -> Vec<String> {
             started.iter().map(|program| program.name.to_owned()).collect()
         }
         (Who::Program(name), _) => vec![name.to_owned()],
-        (Who::Directory(_), _) => Vec::new(),
+        (Who::Directory(_) | Who::Step(_), _) => Vec::new(),
     }
 }
 
@@ -80,6 +88,7 @@ fn starts(source: &Source<'_>, origin: &str, changes: &Changes<'_, '_>) -> Strin
         let how = if forks_only { "forked" } else { "started" };
         text.push_str(&format!(", {how} by {}", name(origin)));
     }
+    text.push_str(&in_steps(source, CauseKind::Starts, changes));
     let numbers = total("total_processes", "processes", changes)
         .or_else(|| total("total_execs", "execs", changes))
         .or_else(|| {
@@ -128,13 +137,13 @@ fn inside(
     kind: CauseKind,
     changes: &Changes<'_, '_>,
 ) -> String {
-    let program = name(program);
+    let program = format!("{}{}", name(program), in_steps(source, kind, changes));
     let (family, what) = match kind {
         CauseKind::Threads => ("command_threads", "threads"),
         CauseKind::CpuTime => ("command_cpu_seconds", "CPU time"),
         CauseKind::FailedLookups => ("command_failed_lookups", "failed look-ups"),
         CauseKind::Detached => ("detached_processes", "detached processes"),
-        CauseKind::Starts => ("command_processes", "processes"),
+        CauseKind::Starts | CauseKind::Steps => ("command_processes", "processes"),
     };
     let key = source.key.and_then(|key| Key::new(family, key.labels));
     let Some((key, numbers)) = key.and_then(|key| Some((key, arrow(key, changes)?))) else {
@@ -193,6 +202,47 @@ fn searched(source: &Source<'_>, path: &str, changes: &Changes<'_, '_>) -> Strin
         format!("{more} failed look-ups in {path}{below}: {before} -> {after}")
     } else {
         format!("{} failed look-ups too many in {path}{below}: {after}", words::count_of(more))
+    }
+}
+
+/// " in steps of sim", if it is known in which ones.
+fn in_steps(source: &Source<'_>, kind: CauseKind, changes: &Changes<'_, '_>) -> String {
+    source
+        .step(kind, changes)
+        .map_or_else(String::new, |group| format!(" in steps of {}", name(group)))
+}
+
+/// "+12 steps of sim: 4 -> 16"; "steps of sim: wall time 8.00 s -> 16.0 s (4 -> 5 steps)".
+fn steps(group: &str, key: Option<Key<'_>>, changes: &Changes<'_, '_>) -> String {
+    let group = name(group);
+    let runs = key.and_then(|key| Key::new("step_runs", key.labels));
+    let more = runs.and_then(|runs| changes.change(runs)).filter(|change| change.by > 0.0);
+    let arrow_of_runs = runs.and_then(|runs| arrow(runs, changes)).unwrap_or_default();
+    let what = match key.map_or("", |key| key.family().name) {
+        "step_failures" => "failures",
+        "step_wall_seconds" => "wall time",
+        "step_longest_wall_seconds" => "longest wall time",
+        "step_cpu_seconds" => "CPU time",
+        "step_peak_pss_bytes" => "peak PSS",
+        "step_processes" if more.is_none() => "processes",
+        _ => {
+            let by = more.map_or(0.0, |change| change.by);
+            return match more.and_then(|change| change.before) {
+                Some(0.0) => {
+                    format!("{} steps of {group}, a new group: {arrow_of_runs}", signed_count(by))
+                }
+                Some(_) => format!("{} steps of {group}: {arrow_of_runs}", signed_count(by)),
+                None => {
+                    format!("{} steps of {group} too many: {arrow_of_runs}", words::count_of(by))
+                }
+            };
+        }
+    };
+    let numbers = key.and_then(|key| arrow(key, changes)).unwrap_or_default();
+    match more.and_then(|change| change.before) {
+        Some(0.0) => format!("steps of {group}, a new group: {what} {numbers}"),
+        Some(_) => format!("steps of {group}: {what} {numbers} ({arrow_of_runs} steps)"),
+        None => format!("steps of {group}: {what} {numbers}"),
     }
 }
 

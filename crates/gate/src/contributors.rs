@@ -20,7 +20,7 @@ fn sources<'k>(key: Key<'k>) -> Vec<(&'static str, Option<(&'static str, &'k str
         | "processes"
         | "peak_processes"
         | "peak_tasks" => {
-            vec![("command_processes", None), ("spawns", None)]
+            vec![("command_processes", None), ("spawns", None), ("step_processes", None)]
         }
         "total_detached" | "detached_cpu_seconds" => vec![("detached_processes", None)],
         "total_threads" | "total_tasks" => vec![("command_threads", None)],
@@ -51,6 +51,38 @@ fn sources<'k>(key: Key<'k>) -> Vec<(&'static str, Option<(&'static str, &'k str
         "peak_rss_bytes" | "peak_pss_bytes" | "phase_peak_pss_bytes" => {
             vec![("command_peak_rss_bytes", None)]
         }
+        "step_runs" => vec![("spawns", None), ("command_processes", None)],
+        "step_failures" => vec![("step_runs", same("group", "group"))],
+        "step_processes" => {
+            vec![
+                ("step_runs", same("group", "group")),
+                ("spawns", None),
+                ("command_processes", None),
+            ]
+        }
+        "step_wall_seconds" | "step_longest_wall_seconds" => vec![
+            ("step_runs", same("group", "group")),
+            ("step_cpu_seconds", same("group", "group")),
+            ("command_cpu_seconds", None),
+        ],
+        "step_cpu_seconds" => vec![
+            ("step_runs", same("group", "group")),
+            ("step_processes", same("group", "group")),
+            ("command_cpu_seconds", None),
+        ],
+        "step_peak_pss_bytes" => {
+            vec![("step_runs", same("group", "group")), ("command_peak_rss_bytes", None)]
+        }
+        "wall_seconds" => vec![
+            ("step_longest_wall_seconds", None),
+            ("command_cpu_seconds", None),
+            ("command_processes", None),
+        ],
+        "total_cpu_seconds" => vec![
+            ("command_cpu_seconds", None),
+            ("command_processes", None),
+            ("step_cpu_seconds", None),
+        ],
         // By command only the sum of both is recorded.
         "total_cpu_system_seconds" => vec![("cpu_system_seconds", None)],
         "total_cpu_user_seconds" => vec![("cpu_user_seconds", None)],

@@ -62,6 +62,8 @@ fn lead(group: &mut Group, findings: &[Finding], exceeded: &[Option<Exceeded<'_>
         CauseKind::CpuTime => &["command_cpu_seconds"],
         CauseKind::FailedLookups => &["command_failed_lookups", "directory_failed_lookups"],
         CauseKind::Detached => &["detached_processes"],
+        // The cause is about the worst one.
+        CauseKind::Steps => &[],
     };
     let about = group.programs.first().or(cause.directory.as_ref());
     let rank = |at: usize| {
@@ -101,7 +103,8 @@ fn new_group(
     let (cause, programs): (Option<Cause>, Vec<String>) = match explained {
         Some((at, kind)) => {
             let source = &sources.all()[at];
-            (Some(cause(source, kind, changes)), programs(source, kind))
+            let key = exceeded.map(|exceeded| exceeded.key);
+            (Some(cause(source, kind, key, changes)), programs(source, kind))
         }
         None => {
             let label = |name| exceeded.and_then(|exceeded| exceeded.key.label(name));

@@ -24,7 +24,7 @@ pub(crate) struct Changes<'s, 'a> {
     limits: BTreeMap<Key<'a>, f64>,
 }
 
-/// Families by program or directory, each with the total that tells whether an absent one is zero: files with metrics
+/// Families by program, directory or group of steps, each with the total that tells whether an absent one is zero: files with metrics
 /// may have been reduced to those that a budget names.
 const TOTALS: &[(&str, &str)] = &[
     ("execs", "total_execs"),
@@ -35,6 +35,13 @@ const TOTALS: &[(&str, &str)] = &[
     ("command_failed_lookups", "total_failed_lookups"),
     ("directory_failed_lookups", "total_failed_lookups"),
     ("spawns", "total_processes"),
+    ("step_runs", "total_processes"),
+    ("step_failures", "total_processes"),
+    ("step_wall_seconds", "total_processes"),
+    ("step_longest_wall_seconds", "total_processes"),
+    ("step_cpu_seconds", "total_processes"),
+    ("step_processes", "total_processes"),
+    ("step_peak_pss_bytes", "total_processes"),
 ];
 
 impl<'s, 'a> Changes<'s, 'a> {
@@ -164,7 +171,8 @@ type Starts<'a> = BTreeMap<&'a str, Vec<Starter<'a>>>;
 /// True if the figures of a family are complete on this side, so that an absent one is zero.
 fn is_complete(side: &Side<'_>, family: &str) -> bool {
     let Some((_, total)) = TOTALS.iter().find(|(name, _)| *name == family) else { return true };
-    let none = if family == "spawns" { 1.0 } else { 0.0 };
+    // A single process neither has a parent nor is a step of another one.
+    let none = if *total == "total_processes" && family != "command_processes" { 1.0 } else { 0.0 };
     side.family(family).next().is_some()
         || Key::new(total, &[]).and_then(|key| centre(side, key)).is_some_and(|total| total <= none)
 }

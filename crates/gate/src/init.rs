@@ -2,6 +2,7 @@
 
 mod counts;
 mod cpu;
+mod steps;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -58,13 +59,15 @@ pub fn init(runs: &[RunMetrics]) -> (String, Variation) {
     push_commands(&mut counts, &side);
     push_forks(&mut counts, &side);
     push_threads(&mut counts, &side);
+    steps::push_counts(&mut counts, &side);
     let variation = counts.variation(runs.len());
     let mut out = head(runs);
     out.push_str(COUNTS_COMMENT);
     push_variation(&mut out, &variation);
     out.push_str(&counts.text);
     push_times(&mut out, &side);
-    cpu::push(&mut out, &side, runs.len());
+    cpu::push_programs(&mut out, &side, runs.len());
+    cpu::push_steps(&mut out, &side, runs.len());
     push_others(&mut out, &side);
     (out, variation)
 }
@@ -206,6 +209,7 @@ fn push_others(out: &mut String, side: &Side<'_>) {
         let ceiling = round_up(sample.greatest * 2.0, 2);
         let _ = writeln!(out, "# wall_seconds = {{ absolute = {ceiling}, severity = \"warn\" }}");
     }
+    steps::push_wall(out, side);
 }
 
 const TIMES_COMMENT: &str = "

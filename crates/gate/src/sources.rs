@@ -1,4 +1,4 @@
-//! Contributions of a program, or of a directory, to the figures that increased.
+//! Contributions of a program, of a directory, or of a group of steps, to the figures that increased.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,15 @@ use crate::growth::{Changes, Grown, grown};
 use crate::side::Key;
 use crate::verdict::CauseKind;
 
-/// Program or directory that does something else than before.
+/// Program, directory or group of steps that does something else than before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Who<'a> {
     /// A program, which starts others or does more itself.
     Program(&'a str),
     /// A directory that is searched more often, by whichever programs.
     Directory(&'a str),
+    /// A group of steps, of which there are more or which take more, by no program that is known.
+    Step(&'a str),
 }
 
 /// Parts of increased figures that have the same source.
@@ -48,6 +50,17 @@ const INSIDE: [(&str, CauseKind); 4] = [
     ("command_cpu_seconds", CauseKind::CpuTime),
     ("command_failed_lookups", CauseKind::FailedLookups),
     ("detached_processes", CauseKind::Detached),
+];
+
+/// The families by group of steps.
+const STEPS: [&str; 7] = [
+    "step_runs",
+    "step_failures",
+    "step_wall_seconds",
+    "step_longest_wall_seconds",
+    "step_cpu_seconds",
+    "step_processes",
+    "step_peak_pss_bytes",
 ];
 
 /// All sources, and which part of which figure they explain.
@@ -88,6 +101,7 @@ impl<'c, 's, 'a> Sources<'c, 's, 'a> {
             }
         }
         sources.add_directories();
+        sources.add_steps();
         sources
     }
 
@@ -166,6 +180,15 @@ impl<'c, 's, 'a> Sources<'c, 's, 'a> {
         }
     }
 
+    fn add_steps(&mut self) {
+        for key in STEPS.iter().flat_map(|family| self.changes.keys(family)) {
+            let grew = self.changes.change(key).is_some_and(|change| change.by > 0.0);
+            if let (Some(group), true) = (key.label("group"), grew) {
+                self.source(Who::Step(group));
+            }
+        }
+    }
+
     /// The source that explains at least half of the increase of a figure.
     pub(crate) fn explain(&self, key: Key<'a>, by: f64) -> Option<Explained> {
         use CauseKind::{CpuTime, Starts, Threads};
@@ -200,6 +223,7 @@ impl<'c, 's, 'a> Sources<'c, 's, 'a> {
             | "faults_minor"
             | "switches_voluntary"
             | "switches_involuntary" => self.most_started(),
+            name if STEPS.contains(&name) => self.of_step(key, by),
             name if name.ends_with("_seconds") => {
                 self.nearest(by, |source| source.both(CpuTime).into())
             }
@@ -276,6 +300,40 @@ impl<'c, 's, 'a> Sources<'c, 's, 'a> {
         if is_same { Some((at, kind)) } else { own }
     }
 
+    /// A figure of a group of steps: of a program that does about as much more as the steps of this group do, otherwise of
+    /// the group itself. Figures by program and group are not known.
+    fn of_step(&self, key: Key<'a>, by: f64) -> Option<Explained> {
+        let more = |family| self.changes.more(family, key);
+        let processes = more("step_processes");
+        let cpu_seconds = more("step_cpu_seconds");
+        let program = match key.family().name {
+            "step_runs" | "step_processes" => {
+                self.alike(processes, |source| vec![(CauseKind::Starts, source.by_start.processes)])
+            }
+            // Steps that only wait longer have no program that computes more.
+            "step_cpu_seconds" | "step_wall_seconds" | "step_longest_wall_seconds"
+                if 2.0 * cpu_seconds >= by =>
+            {
+                self.alike(cpu_seconds, |source| source.both(CauseKind::CpuTime).into())
+            }
+            _ => None,
+        };
+        program.or_else(|| {
+            let at = self.by_who.get(&Who::Step(key.label("group")?))?;
+            Some((*at, CauseKind::Steps))
+        })
+    }
+
+    /// The source that fits an increase best, if it is about as large.
+    fn alike(
+        &self,
+        by: f64,
+        parts: impl Fn(&Source<'a>) -> Vec<(CauseKind, f64)>,
+    ) -> Option<Explained> {
+        let amount = |at: usize| parts(&self.all[at]).iter().map(|(_, amount)| amount).sum();
+        self.nearest(by, &parts).filter(|(at, _)| is_about(amount(*at), by))
+    }
+
     /// The source that fits an increase best, of those that explain at least half of it.
     fn nearest(
         &self,
@@ -308,6 +366,11 @@ impl<'c, 's, 'a> Sources<'c, 's, 'a> {
     }
 }
 
+/// True if one amount is neither less than half of another one nor more than twice as much.
+fn is_about(amount: f64, of: f64) -> bool {
+    of > 0.0 && 2.0 * amount >= of && amount <= 2.0 * of
+}
+
 impl Amounts {
     fn add(&mut self, other: &Self) {
         self.processes += other.processes;
@@ -320,7 +383,7 @@ impl Amounts {
 
     fn of_mut(&mut self, kind: CauseKind) -> &mut f64 {
         match kind {
-            CauseKind::Starts => &mut self.processes,
+            CauseKind::Starts | CauseKind::Steps => &mut self.processes,
             CauseKind::Threads => &mut self.threads,
             CauseKind::CpuTime => &mut self.cpu_seconds,
             CauseKind::FailedLookups => &mut self.lookups,
@@ -330,6 +393,27 @@ impl Amounts {
 }
 
 impl Source<'_> {
+    /// The group of steps in which a program does more of this, if the steps of one do about as much more. Of several, such
+    /// as a group and the one around it, the one that fits best, then the smaller one.
+    pub(crate) fn step<'a>(&self, kind: CauseKind, changes: &Changes<'_, 'a>) -> Option<&'a str> {
+        let (family, amount) = match (self.who, kind) {
+            (Who::Step(_) | Who::Directory(_), _) => return None,
+            (_, CauseKind::Starts) => ("step_processes", self.by_start.processes),
+            (_, CauseKind::CpuTime) => {
+                ("step_cpu_seconds", self.both(kind).iter().map(|(_, amount)| amount).sum())
+            }
+            _ => return None,
+        };
+        let fits = |key: Key<'a>| {
+            let change = changes.change(key)?;
+            let group = key.label("group")?;
+            is_about(change.by, amount).then_some(((change.by - amount).abs(), change.after, group))
+        };
+        let found = changes.keys(family).into_iter().filter_map(fits);
+        let best = found.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        best.map(|(_, _, group)| group)
+    }
+
     /// Its contributions to such a figure: by additional processes, and inside of the program.
     fn both(&self, kind: CauseKind) -> [(CauseKind, f64); 2] {
         let (mut by_start, mut inside) = (self.by_start, self.inside);

@@ -158,10 +158,12 @@ pub struct Group {
 pub struct Cause {
     /// Kind of what increased.
     pub kind: CauseKind,
-    /// The program that does more than before; None if it is a directory.
+    /// The program that does more than before; None if it is a directory or a group of steps.
     pub program: Option<String>,
     /// The directory that is searched more often.
     pub directory: Option<String>,
+    /// The group of steps that takes more, or in which the program does that; None if it is not known.
+    pub step: Option<String>,
     /// A sentence with the numbers: "+12 sed, started by build.sh: 130 -> 142 processes".
     pub text: String,
 }
@@ -180,6 +182,8 @@ pub enum CauseKind {
     FailedLookups,
     /// Processes that outlive their parent.
     Detached,
+    /// Steps of a group: how many there are, how many fail, what they take.
+    Steps,
 }
 
 /// Advice about the programs of a group.

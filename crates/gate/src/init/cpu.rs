@@ -1,4 +1,4 @@
-//! Limits of CPU time by program in a first budget, from the spread over the recordings.
+//! Limits of CPU time by program and by group of steps in a first budget, from the spread over the recordings.
 
 use std::fmt::Write as _;
 
@@ -33,11 +33,11 @@ const LOOSE_RATIO: f64 = 1.3;
 const LOOSE_FACTOR: f64 = 1.5;
 const LOOSE_SECONDS: f64 = 0.1;
 
-/// Programs with a rule of their own: at most so many, with at least this part of the CPU time.
+/// Programs, and groups, with a rule of their own: at most so many, with at least this part of the CPU time.
 const PROGRAMS: usize = 10;
 const PART: f64 = 0.01;
 
-/// Factor for a program without a rule of its own: it may use so many times what the largest of them used, and so many
+/// Factor for a program or group without a rule of its own: it may use so many times what the largest of them used, and so many
 /// seconds more.
 const UNLISTED_FACTOR: f64 = 2.0;
 const UNLISTED_SECONDS: f64 = 0.05;
@@ -63,33 +63,45 @@ fn ceiling(values: &[f64]) -> f64 {
 }
 
 /// Writes a limit for each program that matters, and one for all others.
-pub(super) fn push(out: &mut String, side: &Side<'_>, runs: usize) {
-    let Some(family) = MetricFamily::named("command_cpu_seconds") else { return };
-    let mut programs: Vec<(f64, Key<'_>, Vec<f64>)> = side
+pub(super) fn push_programs(out: &mut String, side: &Side<'_>, runs: usize) {
+    push(out, side, runs, "command_cpu_seconds", &comment(runs));
+}
+
+/// Writes a limit for each group of steps that matters, and one for all others.
+pub(super) fn push_steps(out: &mut String, side: &Side<'_>, runs: usize) {
+    let comment = "\n# CPU time by group of steps, limited in the same way.\n";
+    push(out, side, runs, "step_cpu_seconds", comment);
+}
+
+/// Writes limits of a family with one label: for each member that matters, and for all others.
+fn push(out: &mut String, side: &Side<'_>, runs: usize, family: &str, comment: &str) {
+    let Some(family) = MetricFamily::named(family) else { return };
+    let [label] = family.labels else { return };
+    let mut members: Vec<(f64, Key<'_>, Vec<f64>)> = side
         .family(family.name)
         .filter_map(|key| {
             let values = side.values(key)?;
             Some((median(&values)?, key, values))
         })
         .collect();
-    if programs.is_empty() {
+    if members.is_empty() {
         return;
     }
-    programs.sort_by(|(a, _, _), (b, _, _)| b.total_cmp(a));
-    let total: f64 = programs.iter().map(|(median, _, _)| median).sum();
+    members.sort_by(|(a, _, _), (b, _, _)| b.total_cmp(a));
+    let total: f64 = members.iter().map(|(median, _, _)| median).sum();
     let matter =
         |(median, _, _): &&(f64, Key<'_>, Vec<f64>)| *median > 0.0 && *median >= PART * total;
-    let listed = programs.iter().take(PROGRAMS).take_while(matter).count();
-    let others = programs[listed..].iter().flat_map(|(_, _, values)| values);
+    let listed = members.iter().take(PROGRAMS).take_while(matter).count();
+    let others = members[listed..].iter().flat_map(|(_, _, values)| values);
     let unlisted = others.copied().fold(0.0, f64::max) * UNLISTED_FACTOR + UNLISTED_SECONDS;
-    out.push_str(&comment(runs));
+    out.push_str(comment);
     let _ = writeln!(
         out,
-        "'{}{{command=\"*\"}}' = {{ absolute = {}, {OPTIONS}, unmatched = \"allow\" }}",
+        "'{}{{{label}=\"*\"}}' = {{ absolute = {}, {OPTIONS}, unmatched = \"allow\" }}",
         family.name,
         round_up(unlisted, 3)
     );
-    for (_, key, values) in &programs[..listed] {
+    for (_, key, values) in &members[..listed] {
         let Some(sample) = sample(side, *key) else { continue };
         let limit = round_up(ceiling(values), 3);
         let (least, greatest) =

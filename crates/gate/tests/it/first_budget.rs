@@ -91,6 +91,10 @@ proptest! {
             metric("total_cpu_seconds", &[], cpu),
             metric("peak_rss_bytes", &[], cpu * 1e4),
             metric("execs", &[("command", &name)], count),
+            metric("step_runs", &[("group", &name)], count),
+            metric("step_failures", &[("group", &name)], count),
+            metric("step_cpu_seconds", &[("group", &name)], cpu),
+            metric("step_longest_wall_seconds", &[("group", &name)], cpu),
         ])];
         let (text, _) = init(&runs);
         let budget = Budget::parse("gate.toml", &text);

@@ -12,4 +12,5 @@ mod hostile;
 mod names;
 mod readers;
 mod regressions;
+mod step_limits;
 mod steps;
