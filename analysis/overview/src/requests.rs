@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use proctrace_findings::{Figure, MemoryFrom, Request};
 use proctrace_recording::Recording;
+use proctrace_recording::steps::{NamedBy, Step};
 use proctrace_stats::lower_median;
 
 use crate::figures::is_known;
@@ -38,6 +39,13 @@ pub fn job_request(recording: &Recording) -> Request {
     request(None, 1, cores_used, (&Vec::from_iter(peak), memory_from), wall_ns)
 }
 
+/// True if a step is one of a coordinator, as its rule says, or somebody named it who knew what it is: its environment or
+/// a table.
+pub fn is_step_of(step: &Step, coordinator: &str) -> bool {
+    step.named.coordinator == coordinator
+        || matches!(step.named.by, NamedBy::Variable | NamedBy::Table)
+}
+
 /// Requests for the groups of steps that have ended, those with the longest step first. Of all steps that somebody
 /// schedules: the outermost ones and those that a table names; or the outermost ones of a coordinator, if one is given.
 pub fn step_requests(
@@ -47,8 +55,7 @@ pub fn step_requests(
 ) -> Vec<Request> {
     let steps = &recording.steps;
     let at_once = AtOnce::of(recording);
-    let is_of =
-        |at: u32| coordinator.is_some_and(|name| steps.all[at as usize].named.coordinator == name);
+    let is_of = |at: u32| coordinator.is_some_and(|name| is_step_of(&steps.all[at as usize], name));
     let is_unit = |at: u32| match coordinator {
         None => at_level(steps, at, Level::Workflow) == at,
         Some(_) => is_of(at) && !steps.up(at).skip(1).any(is_of),
@@ -221,7 +228,8 @@ mod tests {
         // 122.9 MB, and the 20.5 MB by which it is above the median.
         assert_eq!(request.memory_bytes, Some(150_000_000));
         assert_eq!((request.wall_used_ns, request.wall_ns), (10 * S, 60 * S));
-        assert!(step_requests(&recording, &sums(&recording), Some("make")).is_empty());
+        // The environment names them: whoever did that knows.
+        assert_eq!(step_requests(&recording, &sums(&recording), Some("nextflow")).len(), 1);
         // 12 s of CPU in 11 s; all that were alive at one time.
         let job = job_request(&recording);
         assert_eq!((job.cores, job.memory_used_bytes), (Some(1), Some(55_000 * PAGE)));

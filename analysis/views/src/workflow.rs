@@ -1,7 +1,7 @@
 //! What the steps of a workflow read, wrote and needed, for the program that runs it.
 
 use proctrace_findings::{Request, StepNeed, StepUsage, WorkflowUse};
-use proctrace_overview::requests::{AtOnce, job_request, step_requests};
+use proctrace_overview::requests::{AtOnce, is_step_of, job_request, step_requests};
 use proctrace_overview::step_files::{Level, at_level, step_files};
 use proctrace_overview::steps::{group_of, sums};
 use proctrace_recording::Recording;
@@ -47,15 +47,15 @@ pub fn workflow(recording: &Recording) -> WorkflowUse {
     used
 }
 
-/// What all steps of a coordinator did, or all of the recording, in order of their beginnings.
-pub fn steps_used(recording: &Recording, coordinator: Option<&str>) -> Vec<StepUsage> {
+/// What all steps of a coordinator did, in order of their beginnings.
+pub fn steps_used(recording: &Recording, coordinator: &str) -> Vec<StepUsage> {
     let at_once = AtOnce::of(recording);
     let header = &recording.header;
     let unix_ns = |time_ns: u64| {
         header.started_unix_ns.saturating_add(time_ns.saturating_sub(header.started_ns))
     };
     let all = recording.steps.all.iter().zip(sums(recording)).enumerate();
-    all.filter(|(_, (step, _))| coordinator.is_none_or(|name| step.named.coordinator == name))
+    all.filter(|(_, (step, _))| is_step_of(step, coordinator))
         .map(|(at, (step, sum))| {
             let run = &recording.runs[step.run as usize];
             StepUsage {

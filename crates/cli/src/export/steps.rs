@@ -55,13 +55,9 @@ fn usage(traces: &[PathBuf], file: EngineFile, with: &RulesArgs) -> Result<(Stri
     };
     let recording = rules::load(trace, with)?;
     incomplete::warn(trace, &recording);
-    let mut steps = steps_used(&recording, Some(file.coordinator()));
+    let steps = steps_used(&recording, file.coordinator());
     if steps.is_empty() {
-        // Those that a table or an environment names.
-        steps = steps_used(&recording, None);
-    }
-    if steps.is_empty() {
-        bail!("the recording has no steps (docs/steps.md)");
+        bail!("the recording has no steps of {} (docs/steps.md)", file.coordinator());
     }
     if recording.header.memory_interval_ns.is_none() {
         say::note(
@@ -81,17 +77,12 @@ fn request(
     for trace in traces {
         let recording = rules::load(trace, with)?;
         incomplete::warn(trace, &recording);
-        let of_engine = requests(&recording, syntax.coordinator());
-        all.push(match of_engine.len() {
-            // Only the job: those that a table or an environment names.
-            1 => requests(&recording, None),
-            _ => of_engine,
-        });
+        all.push(requests(&recording, syntax.coordinator()));
     }
     let all = requests_together(all);
     let groups = syntax.groups(&all);
-    if groups == 0 && syntax != RequestSyntax::Slurm {
-        bail!("no group of steps has the name of a rule or process (docs/steps.md)");
+    if let (0, Some(engine)) = (groups, syntax.coordinator()) {
+        bail!("no group of steps is a rule or process of {engine} (docs/steps.md)");
     }
     let items = counted(groups as u64, "group of steps", "groups of steps");
     Ok((syntax.write(&all), format!("requests for {items}")))

@@ -335,3 +335,118 @@ fn a_table_that_is_none_is_refused_with_its_line() {
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("steps.csv") && message.contains("a step needs a name"), "{message}");
 }
+
+/// Pairs of a step that reads and one that writes without whom it does not wait.
+fn missing(trace: &Path, declared: &Path) -> Vec<(String, String)> {
+    let files = section(trace, "step-files", &["--steps", declared.to_str().unwrap()]);
+    let rows = files["step_missing_needs"].as_array().unwrap();
+    rows.iter()
+        .map(|row| (text(&row["reader"]).to_owned(), text(&row["writer"]).to_owned()))
+        .collect()
+}
+
+const SOURCES: [(&str, &str); 2] = [
+    ("a.c", "#include \"gen.h\"\nint f(void); int main(void) { return f() - X; }\n"),
+    ("b.c", "#include \"gen.h\"\nint f(void) { return X; }\n"),
+];
+
+#[test]
+fn a_dependency_that_a_ninja_file_lacks_is_found() {
+    for (of_b, expected) in [("", true), ("|| gen.h", false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().canonicalize().unwrap();
+        let write = |name: &str, content: &str| fs::write(place.join(name), content).unwrap();
+        SOURCES.iter().for_each(|(name, content)| write(name, content));
+        write(
+            "build.ninja",
+            &format!(
+                "rule gen\n  command = echo '#define X 1' > $out\nrule cc\n  command = cc -I. -c $in -o $out\n\
+                 rule link\n  command = cc $in -o $out\nbuild gen.h: gen\nbuild a.o: cc a.c || gen.h\n\
+                 build b.o: cc b.c {of_b}\nbuild app: link a.o b.o\n"
+            ),
+        );
+        // The header comes first, whatever is declared.
+        let script = "ninja gen.h && ninja -j1 app && ninja -t graph > graph.dot && ninja -t compdb > commands.json";
+        let recorded = record_in(&place, &["--opens"], script);
+        recorded.sound(0);
+        let found = missing(&recorded.trace(), &place.join("graph.dot"));
+        let pair = ("b.o".to_owned(), "echo '#define X 1' > gen.h".to_owned());
+        assert_eq!(found, Vec::from_iter(expected.then_some(pair)));
+        // The compilation database has the names of all edges.
+        let commands = place.join("commands.json");
+        let steps = query(
+            &recorded.trace(),
+            &["--steps", commands.to_str().unwrap()],
+            "select step from steps where named_by = 'table' order by step",
+        );
+        let names: Vec<&str> = steps.iter().map(|step| text(&step["step"])).collect();
+        assert_eq!(names, ["a.o", "app", "b.o", "gen.h"]);
+    }
+}
+
+#[test]
+fn a_dependency_that_a_makefile_lacks_is_found() {
+    for (of_b, expected) in [("", true), ("gen.h", false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().canonicalize().unwrap();
+        let write = |name: &str, content: &str| fs::write(place.join(name), content).unwrap();
+        SOURCES.iter().for_each(|(name, content)| write(name, content));
+        write(
+            "Makefile",
+            &format!(
+                "app: a.o b.o\n\tcc $^ -o $@\ngen.h:\n\techo '#define X 1' > $@\na.o: a.c | gen.h\n\
+                 \tcc -I. -c $< -o $@\nb.o: b.c | {of_b}\n\tcc -I. -c $< -o $@\n"
+            ),
+        );
+        let script = "make gen.h && make app && make -pn > database";
+        let recorded = record_in(&place, &["--opens"], script);
+        recorded.sound(0);
+        let found = missing(&recorded.trace(), &place.join("database"));
+        let pair = ("b.o".to_owned(), "echo '#define X 1' > gen.h".to_owned());
+        assert_eq!(found, Vec::from_iter(expected.then_some(pair)));
+    }
+}
+
+#[test]
+fn what_engines_would_have_measured_is_exported() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "PROCTRACE_STEP='align:sample=A' sh -c 'cat Cargo.toml; exit 3'; \
+        PROCTRACE_STEP='align:sample=B' sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done'; \
+        PROCTRACE_STEP=sort sh -c true";
+    let recorded = record_in(place.path(), &["--memory", "10ms"], script);
+    let export = |format: &str| {
+        let output =
+            proctrace().args(["export", "--format", format, "-"]).arg(recorded.trace()).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let table = |text: String| -> Vec<BTreeMap<String, String>> {
+        let mut lines = text.lines().map(|line| line.split('\t').map(str::to_owned));
+        let names: Vec<String> = lines.next().unwrap().collect();
+        lines.map(|line| names.iter().cloned().zip(line).collect()).collect()
+    };
+    let trace = table(export("nextflow-trace"));
+    let of = |name: &str| trace.iter().map(|row| row[name].clone()).collect::<Vec<_>>();
+    assert_eq!(of("name"), ["align:sample=A", "align:sample=B", "sort"]);
+    assert_eq!(
+        (of("exit"), of("status")[0].as_str()),
+        (vec!["3".into(), "0".into(), "0".into()], "FAILED")
+    );
+    // Of the second, both engines say the same as the tables.
+    let sql = "select sum(cpu_ns) as cpu_ns from processes p join steps s on p.step_id = s.step_id \
+               where s.step = 'align:sample=B'";
+    let cpu_s = u64_of(&query(&recorded.trace(), &[], sql)[0]["cpu_ns"]) as f64 / 1e9;
+    let benchmark = table(export("snakemake-benchmark"));
+    assert_eq!((&*benchmark[1]["rule_name"], &*benchmark[1]["wildcards"]), ("align", "sample=B"));
+    let told_s: f64 = benchmark[1]["cpu_time"].parse().unwrap();
+    assert!((told_s - cpu_s).abs() <= 0.005, "{told_s} of {cpu_s}");
+    for (format, expected) in [
+        ("snakemake-profile", "set-threads:\n  align: 1\n"),
+        ("nextflow-config", "    withName: 'align' {\n        cpus = 1\n"),
+        ("slurm", "#SBATCH --cpus-per-task=1\n#SBATCH --mem="),
+    ] {
+        let text = export(format);
+        assert!(text.contains(expected), "{format}: {text}");
+    }
+}
