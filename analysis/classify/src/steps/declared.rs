@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::command::program;
 use super::{FileGraph, Named, NamedBy, Run, name_of};
 use crate::call::ARGUMENTS_MAX;
 use crate::error::RulesError;
 use crate::fast::FastMap;
+use crate::names::text;
 use crate::pack::TOO_LONG;
 use crate::pattern::Pattern;
 
@@ -96,6 +98,28 @@ struct Compilation {
     output: String,
 }
 
+/// What `ctest --show-only=json-v1` prints.
+#[derive(Deserialize)]
+struct Tests {
+    tests: Vec<Test>,
+}
+
+#[derive(Deserialize)]
+struct Test {
+    name: String,
+    /// Missing if the program has not been built.
+    #[serde(default)]
+    command: Vec<String>,
+    #[serde(default)]
+    properties: Vec<Property>,
+}
+
+#[derive(Deserialize)]
+struct Property {
+    name: String,
+    value: serde_json::Value,
+}
+
 /// A line of Nextflow's trace.
 #[derive(Deserialize)]
 struct NextflowTask {
@@ -108,6 +132,7 @@ struct NextflowTask {
 #[serde(untagged)]
 enum Json {
     Workflow(Workflow),
+    Tests(Tests),
     Compilations(Vec<Compilation>),
     Rows(Vec<Row>),
 }
@@ -161,13 +186,17 @@ impl Declared {
     }
 
     /// Adds what a JSON file says: an array of objects with the columns of [`Declared::add_csv`] and needs, a workflow of
-    /// O2DPG's runner, or a compilation database with outputs.
+    /// O2DPG's runner, a compilation database with outputs, or the tests of CTest.
     ///
     /// # Errors
     /// As there.
     pub fn add_json(&mut self, file: &str, json: &[u8]) -> Result<(), RulesError> {
         let rows = match serde_json::from_slice(json) {
             Ok(Json::Rows(rows)) => rows,
+            Ok(Json::Tests(all)) => {
+                let built = all.tests.into_iter().filter(|test| !test.command.is_empty());
+                built.map(Row::from).collect()
+            }
             Ok(Json::Compilations(all)) => all.into_iter().map(Row::from).collect(),
             Ok(Json::Workflow(workflow)) => workflow.stages.into_iter().map(Row::from).collect(),
             // What is wrong with it says only the type that it should have been.
@@ -175,7 +204,7 @@ impl Declared {
                 let line = |why: serde_json::Error| error(file, why.line(), why.to_string());
                 let value: serde_json::Value = serde_json::from_slice(json).map_err(line)?;
                 if !value.is_array() {
-                    let message = "neither an array of steps nor a workflow with \"stages\"";
+                    let message = "neither an array of steps, a workflow with \"stages\", nor \"tests\" of CTest";
                     return Err(error(file, 1, message.to_owned()));
                 }
                 serde_json::from_slice(json).map_err(line)?
@@ -272,11 +301,29 @@ impl From<Compilation> for Row {
     fn from(of: Compilation) -> Self {
         Self {
             name: of.output,
-            group: None,
+            // As the rules for ninja have it: outputs have nothing in common.
+            group: program(of.command.as_bytes()).map(text),
             pid: None,
             begin: None,
             command: Some(of.command),
             directory: Some(of.directory),
+            needs: None,
+            is_whole: true,
+        }
+    }
+}
+
+impl From<Test> for Row {
+    fn from(test: Test) -> Self {
+        let directory =
+            test.properties.iter().find(|property| property.name == "WORKING_DIRECTORY");
+        Self {
+            name: test.name,
+            group: None,
+            pid: None,
+            begin: None,
+            command: Some(test.command.join(" ")),
+            directory: directory.and_then(|property| Some(property.value.as_str()?.to_owned())),
             needs: None,
             is_whole: true,
         }

@@ -268,15 +268,53 @@ fn tables_name_steps_by_command_directory_and_process() {
 }
 
 #[test]
+fn what_coordinators_write_names_steps() {
+    let of = |file: &str, content: &str, command: &[&str], cwd: &str| {
+        let rules = Rules::built_in().with_steps(file, content.as_bytes()).unwrap();
+        let named =
+            step_with(&rules, &["ninja"], command, cwd, &[]).filter(|it| it.by == NamedBy::Table);
+        named.map(|named| (named.name, named.group.unwrap_or_default()))
+    };
+    let is = |name: &str, group: &str| Some((name.to_owned(), group.to_owned()));
+    // As ninja 1.11 -t compdb prints it.
+    let commands = r#"[{"directory": "/b", "command": "gcc -c a.c -o out/a.o", "file": "a.c", "output": "out/a.o"},
+        {"directory": "/b", "command": "cd /b && gen > out/g*", "file": "", "output": "out/g*"}]"#;
+    let shell = |text| ["/bin/sh", "-c", text];
+    let gcc = shell("gcc -c a.c -o out/a.o");
+    assert_eq!(of("c.json", commands, &gcc, "/b"), is("out/a.o", "gcc"));
+    assert_eq!(of("c.json", commands, &shell("cd /b && gen > out/g*"), "/b"), is("out/g*", "gen"));
+    assert_eq!(of("c.json", commands, &gcc, "/c"), None);
+    // As ctest 3.25 --show-only=json-v1 prints it; of a test whose program is missing, there is no command.
+    let tests = r#"{"kind": "ctestInfo", "version": {"major": 1}, "tests": [
+        {"config": "", "name": "not_built"},
+        {"command": ["/b/t", "--gtest_filter=A.*"], "config": "", "name": "fast",
+         "properties": [{"name": "WORKING_DIRECTORY", "value": "/b"}, {"name": "LABELS", "value": ["x"]}]}]}"#;
+    assert_eq!(of("t.json", tests, &["/b/t", "--gtest_filter=A.*"], "/b"), is("fast", ""));
+    assert_eq!(of("t.json", tests, &["/b/t", "--gtest_filter=A.x"], "/b"), None);
+    // Nextflow's trace, of which only two columns are read.
+    let trace = "task_id\thash\tnative_id\tname\tstatus\n1\t3f/a01b2c\t77\tRNASEQ:ALIGN (sample A)\tCOMPLETED\n";
+    let run = ["bash", ".command.run"];
+    let directory = "/w/work/3f/a01b2c99887766554433221100ffee";
+    assert_eq!(
+        of("trace.txt", trace, &run, directory),
+        is("RNASEQ:ALIGN (sample A)", "RNASEQ:ALIGN")
+    );
+    assert_eq!(of("trace.txt", trace, &run, "/w/work/3f/b01b2c99887766554433221100ffee"), None);
+}
+
+#[test]
 fn tables_say_what_is_wrong() {
     for (file, content, says) in [
         ("t.csv", "name,command\n,x\n", "a step needs a name"),
         ("t.csv", "name,command\nx,\n", "a step needs a pid, a command or a directory"),
         ("t.csv", "name,colour\nx,red\n", "unknown field `colour`"),
-        ("t.json", "{\"stages\": 3}", "neither an array of steps nor a workflow"),
+        ("t.json", "{\"stages\": 3}", "neither an array of steps, a workflow"),
         ("t.json", "[{\"name\": 3}]", "invalid type: integer"),
         ("t.json", "[", "EOF while parsing"),
         ("t.toml", "\u{0}", "m"),
+        ("trace.txt", "hash\tname\nx\n", "expected field"),
+        ("g.dot", "digraph x {\n}", "a graph without nodes"),
+        ("m.txt", "# Make data base, printed on x\n", "no files in it"),
     ] {
         let error = Rules::built_in().with_steps(file, content.as_bytes()).unwrap_err();
         assert!(error.to_string().contains(says), "{error} does not say {says}");
