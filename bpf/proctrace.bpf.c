@@ -23,6 +23,7 @@
 #include "exec.bpf.h"
 #include "named.bpf.h"
 #include "time.bpf.h"
+#include "moved.bpf.h"
 #include "opened.bpf.h"
 #include "lookup.bpf.h"
 #include "sample.bpf.h"

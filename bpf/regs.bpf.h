@@ -24,12 +24,14 @@
 #define NR_vfork 58
 #define NR_execve 59
 #define NR_chdir 80
+#define NR_rename 82
 #define NR_creat 85
 #define NR_readlink 89
 #define NR_openat 257
 #define NR_newfstatat 262
 #define NR_readlinkat 267
 #define NR_faccessat 269
+#define NR_renameat2 316
 #define NR_execveat 322
 #define NR_statx 332
 #define NR_clone3 435
@@ -55,6 +57,7 @@
 #define NR_lstat -7
 #define NR_access -8
 #define NR_readlink -9
+#define NR_rename -10
 #define NR_faccessat 48
 #define NR_chdir 49
 #define NR_openat 56
@@ -63,6 +66,7 @@
 #define NR_clone 220
 #define NR_execve 221
 #define NR_execveat 281
+#define NR_renameat2 276
 #define NR_statx 291
 #define NR_clone3 435
 #define NR_openat2 437

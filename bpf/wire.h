@@ -32,8 +32,9 @@
  *    opens (PT_OPENED_NAMED, PT_OPENED_AGAIN); PT_EXEC_SECURE.
  * 5: PT_WAIT and PT_SIGNAL: who waited for whom, and who ended it; PT_EXIT_OOM.
  * 6: pt_memory.vmem_bytes at the end of the record: older ones are shorter.
- * 7: pt_exit.file_rss_pages at the end of the record, likewise: which part of memory may be shared. */
-#define WIRE_VERSION 7
+ * 7: pt_exit.file_rss_pages at the end of the record, likewise: which part of memory may be shared.
+ * 8: PT_MOVED: who writes a file beside its name and then renames it. */
+#define WIRE_VERSION 8
 
 enum pt_kind {
 	PT_ATTACH = 1,		/* a task traced from now on that has no PT_FORK */
@@ -60,7 +61,8 @@ enum pt_kind {
 	PT_OPENED_AGAIN = 22,	/* a repeated successful open: struct pt_again */
 	PT_WAIT = 23,		/* a time off the CPU: asleep, then waiting for a CPU */
 	PT_SIGNAL = 24,		/* a signal that usually ends a process, and its sender */
-	PT_KINDS = 25,
+	PT_MOVED = 25,		/* a file or directory was renamed */
+	PT_KINDS = 26,
 };
 
 /* The system call of a pt_miss or a fork; the same numbers on every architecture. */
@@ -272,6 +274,25 @@ struct pt_lookup_time {
  * PT_OPENED_NAMED and PT_OPENED_AGAIN have the layouts of pt_named and pt_again. error is 0, and the
  * path is that of the file which was opened: symbolic links resolved, below the task's root.
  */
+
+#define PT_MOVED_DIRECTORY 1	/* a directory, with all that is below it */
+#define PT_MOVED_EXCHANGED 2	/* RENAME_EXCHANGE: what had the new path has the old one now */
+#define PT_MOVED_UNKNOWN 4	/* the paths are not known: both are empty */
+#define PT_MOVED_AS_GIVEN 8	/* paths as given to the call, behind that of the directory and PT_MOVED_FROM_HERE
+				 * if relative: symbolic links are not resolved, and whether it is a directory is
+				 * not known */
+#define PT_MOVED_FROM_HERE "/./"
+
+/*
+ * rename, renameat or renameat2 has succeeded, recorded along with successful opens. Followed by the path of the file
+ * before and its path since, both like those of opens if PT_MOVED_AS_GIVEN is not set.
+ */
+struct pt_moved {
+	struct pt_head head;	/* .time_ns: as in pt_named */
+	__u16 from_bytes;
+	__u16 path_bytes;
+	__u32 bits;		/* PT_MOVED_* */
+};
 
 #define PT_PLACE_CUT 1		/* the root has too many components: the first are missing */
 
@@ -510,6 +531,7 @@ _Static_assert(sizeof(struct pt_env) == 32, "pt_env");
 _Static_assert(sizeof(struct pt_miss) == 32, "pt_miss");
 _Static_assert(sizeof(struct pt_named) == 40, "pt_named");
 _Static_assert(sizeof(struct pt_again) == 24, "pt_again");
+_Static_assert(sizeof(struct pt_moved) == 24, "pt_moved");
 _Static_assert(sizeof(struct pt_exit) == 224, "pt_exit");
 _Static_assert(sizeof(struct pt_workdir) == 32, "pt_workdir");
 _Static_assert(sizeof(struct pt_rename) == 48, "pt_rename");

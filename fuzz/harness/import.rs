@@ -51,7 +51,11 @@ impl Tasks {
         let kind = Kind::from_number(frame.head.kind).expect("it is known");
         let is_lookup = matches!(
             kind,
-            Kind::LookupNamed | Kind::LookupAgain | Kind::OpenedNamed | Kind::OpenedAgain
+            Kind::LookupNamed
+                | Kind::LookupAgain
+                | Kind::OpenedNamed
+                | Kind::OpenedAgain
+                | Kind::Moved
         );
         assert_eq!(stream == Stream::Lookups, is_lookup);
         match Record::decode(frame).expect("it can be decoded") {

@@ -64,7 +64,8 @@ fn trace(data: &[u8]) -> Vec<u8> {
                 | Kind::LookupAgain
                 | Kind::LookupTime
                 | Kind::OpenedNamed
-                | Kind::OpenedAgain,
+                | Kind::OpenedAgain
+                | Kind::Moved,
             ) => 1,
             Some(Kind::Sample | Kind::Tick | Kind::Memory) => 2,
             Some(Kind::Wait) => 3,

@@ -206,6 +206,7 @@ impl Walk<'_> {
             | Body::Memory(_)
             | Body::Blind(_)
             | Body::Wait(_)
+            | Body::Moved(_)
             | Body::Signal(_)
             | Body::Loss(_) => {}
         }

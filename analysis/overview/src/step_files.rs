@@ -1,6 +1,6 @@
 //! Files between steps: which step writes and which reads each file below the directory of the job.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proctrace_recording::Recording;
 use proctrace_recording::steps::{NamedBy, Steps};
@@ -95,34 +95,89 @@ pub fn step_files(recording: &Recording, level: Level) -> Vec<StepFile<'_>> {
     if steps.all.is_empty() {
         return Vec::new();
     }
-    let mut files = Vec::new();
+    let step_of = |process: u32| Some(at_level(steps, steps.of_process(process)?, level));
+    let mut files: BTreeMap<&[u8], ByStep> = BTreeMap::new();
     for (path, uses) in recording.opened.by_file() {
         let Some(path) = below(path, &recording.header.cwd) else { continue };
         if uses.iter().any(|used| used.modes.directory) {
             continue;
         }
-        let mut by_step: BTreeMap<u32, StepUse> = BTreeMap::new();
+        let by_step = files.entry(path).or_default();
         for used in uses {
-            let Some(step) = steps.of_process(used.process) else { continue };
-            let step = at_level(steps, step, level);
+            let Some(step) = step_of(used.process) else { continue };
             let first = |is: bool| is.then_some(used.first_ns);
             let (read_ns, written_ns) = (first(used.modes.read), first(used.modes.write));
-            let earliest = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
-            by_step
-                .entry(step)
-                .and_modify(|known| {
-                    known.read_ns = earliest(known.read_ns, read_ns);
-                    known.written_ns = earliest(known.written_ns, written_ns);
-                    known.last_ns = known.last_ns.max(used.last_ns);
-                })
-                .or_insert(StepUse { step, read_ns, written_ns, last_ns: used.last_ns });
-        }
-        if !by_step.is_empty() {
-            files.push(StepFile { path, uses: by_step.into_values().collect() });
+            note(by_step, StepUse { step, read_ns, written_ns, last_ns: used.last_ns });
         }
     }
-    files.sort_by_key(|file| file.path);
+    add_moves(recording, &mut files, step_of);
     files
+        .into_iter()
+        .filter(|(_, by_step)| !by_step.is_empty())
+        .map(|(path, by_step)| StepFile { path, uses: by_step.into_values().collect() })
+        .collect()
+}
+
+/// Uses of a file, by step.
+type ByStep = BTreeMap<u32, StepUse>;
+
+fn note(by_step: &mut ByStep, used: StepUse) {
+    let earliest = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+    by_step
+        .entry(used.step)
+        .and_modify(|known| {
+            known.read_ns = earliest(known.read_ns, used.read_ns);
+            known.written_ns = earliest(known.written_ns, used.written_ns);
+            known.last_ns = known.last_ns.max(used.last_ns);
+        })
+        .or_insert(used);
+}
+
+/// Who renames a file writes the one that has its new name, and so did those who wrote it before. A name that only one step
+/// used, which wrote the file and then gave it another name, is left out: it is a matter of that step. For any other
+/// step than those who wrote it, a file that it renames is one that it reads.
+fn add_moves<'a>(
+    recording: &'a Recording,
+    files: &mut BTreeMap<&'a [u8], ByStep>,
+    step_of: impl Fn(u32) -> Option<u32>,
+) {
+    let opened = &recording.opened;
+    let path_of = |file: u32| below(opened.paths.get(file as usize)?, &recording.header.cwd);
+    for moved in &opened.moves {
+        let at_ns = moved.time_ns;
+        let by = step_of(moved.process);
+        let writers: Vec<(u32, u64)> = moved
+            .writers
+            .iter()
+            .filter_map(|writer| Some((step_of(writer.process)?, writer.time_ns)))
+            .collect();
+        if let (Some(step), Some(path)) = (by, path_of(moved.from))
+            && writers.iter().any(|(writer, _)| *writer != step)
+        {
+            let read = StepUse { step, read_ns: Some(at_ns), written_ns: None, last_ns: at_ns };
+            note(files.entry(path).or_default(), read);
+        }
+        let Some(path) = path_of(moved.to) else { continue };
+        let by_step = files.entry(path).or_default();
+        for (step, time_ns) in writers.into_iter().chain(by.map(|step| (step, at_ns))) {
+            let written_ns = Some(time_ns);
+            note(by_step, StepUse { step, read_ns: None, written_ns, last_ns: time_ns });
+        }
+    }
+    let movers: BTreeSet<(u32, u32)> = opened
+        .moves
+        .iter()
+        .filter_map(|moved| Some((moved.from, step_of(moved.process)?)))
+        .collect();
+    for file in &opened.left {
+        let Some(path) = path_of(*file) else { continue };
+        let Some(by_step) = files.get(path).filter(|by_step| by_step.len() == 1) else { continue };
+        let is_own =
+            |used: &StepUse| used.written_ns.is_some() && movers.contains(&(*file, used.step));
+        if by_step.values().all(is_own) {
+            files.remove(path);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +185,7 @@ mod tests {
     use super::*;
     use proctrace_classify::Rules;
     use proctrace_scenes::{MS, Scene};
+    use proctrace_wire::layout::{MOVED_AS_GIVEN, MOVED_DIRECTORY, MOVED_EXCHANGED, MOVED_UNKNOWN};
 
     const WRITE: u32 = 0o1101;
     const DIRECTORY: u32 = 0o200_000;
@@ -193,5 +249,128 @@ mod tests {
             ("use.dat", vec![1], vec![2]),
         ];
         assert_eq!(told, expected.map(|(path, by, of)| (path.to_owned(), by, of)));
+    }
+
+    /// Names, writers and readers of all files.
+    fn told(recording: &Recording) -> Vec<(String, Vec<u32>, Vec<u32>)> {
+        let steps = |uses: Vec<&StepUse>| uses.iter().map(|it| it.step).collect();
+        step_files(recording, Level::Innermost)
+            .iter()
+            .map(|file| {
+                let path = file.path.escape_ascii().to_string();
+                (path, steps(file.writers().collect()), steps(file.readers().collect()))
+            })
+            .collect()
+    }
+
+    /// `gen`, `use` and `merge`, after what `acts` adds.
+    fn renaming(acts: impl FnOnce(&mut Scene)) -> Recording {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.exec(0, 1, "/bin/runner", (0, 0));
+        for (at, name) in [(2, "gen"), (3, "use"), (4, "merge")] {
+            scene.fork(u64::from(at) * MS, 1, at);
+            scene.exec_with(u64::from(at) * MS, at, "/bin/sh", &["sh", "-c", name], (0, 0));
+        }
+        acts(&mut scene);
+        for task in [2, 3, 4, 1] {
+            scene.exit(90 * MS, task, (0, 0));
+        }
+        let rules = Rules::generic().with_steps("steps.json", table("").as_bytes()).unwrap();
+        scene.launched_in("/work").load_by(&rules, None)
+    }
+
+    fn file(path: &str, writers: &[u32], readers: &[u32]) -> (String, Vec<u32>, Vec<u32>) {
+        (path.to_owned(), writers.to_vec(), readers.to_vec())
+    }
+
+    #[test]
+    fn a_file_written_beside_its_name_has_a_writer() {
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/x.tmp", WRITE)
+                .moved(11 * MS, 2, "/work/x.tmp", "/work/y.tmp", 0)
+                .moved(12 * MS, 2, "/work/y.tmp", "/work/x", 0)
+                .open(20 * MS, 3, 2, "/work/x", 0);
+        });
+        assert_eq!(told(&recording), [file("x", &[0], &[1])]);
+    }
+
+    #[test]
+    fn who_renames_what_another_step_wrote_reads_it() {
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/x.tmp", WRITE)
+                .moved(20 * MS, 3, "/work/x.tmp", "/work/x", 0)
+                .open(30 * MS, 4, 2, "/work/x", 0);
+        });
+        assert_eq!(told(&recording), [file("x", &[0, 1], &[2]), file("x.tmp", &[0], &[1])]);
+    }
+
+    /// Each of two steps writes to the same name and renames it: neither wrote what the other one has.
+    #[test]
+    fn a_name_that_is_used_again_is_another_file() {
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/tmp", WRITE)
+                .moved(11 * MS, 2, "/work/tmp", "/work/a", 0)
+                .open(10 * MS, 3, 2, "/work/tmp", WRITE)
+                .moved(11 * MS, 3, "/work/tmp", "/work/b", 0);
+        });
+        let files = told(&recording);
+        assert!(files.contains(&file("a", &[0], &[])), "{files:?}");
+        assert!(files.contains(&file("b", &[1], &[])), "{files:?}");
+    }
+
+    #[test]
+    fn a_log_that_is_rotated_stays() {
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/log", WRITE)
+                .moved(11 * MS, 2, "/work/log", "/work/log.1", 0)
+                .open(12 * MS, 2, 2, "/work/log", WRITE);
+        });
+        assert_eq!(told(&recording), [file("log", &[0], &[]), file("log.1", &[0], &[])]);
+    }
+
+    #[test]
+    fn two_files_may_change_places() {
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/a", WRITE)
+                .open(11 * MS, 3, 2, "/work/b", WRITE)
+                .moved(12 * MS, 3, "/work/a", "/work/b", MOVED_EXCHANGED);
+        });
+        let expected = [file("a", &[0, 1], &[1]), file("b", &[0, 1], &[])];
+        assert_eq!(told(&recording), expected);
+    }
+
+    #[test]
+    fn what_is_below_a_directory_goes_with_it() {
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/d.tmp/x", WRITE)
+                .open(10 * MS, 2, 3, "/work/d.tmpx", WRITE)
+                .moved(11 * MS, 2, "/work/d.tmp", "/work/d", MOVED_DIRECTORY)
+                .open(20 * MS, 3, 2, "/work/d/x", 0);
+        });
+        assert_eq!(told(&recording), [file("d.tmpx", &[0], &[]), file("d/x", &[0], &[1])]);
+    }
+
+    /// The recorder knows only what was given to the call: of a name that nobody wrote it cannot tell whether it is a
+    /// directory.
+    #[test]
+    fn paths_as_given_are_followed_where_they_are_certain() {
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/x.tmp", WRITE)
+                .moved(11 * MS, 2, "/work/./x.tmp", "/work/sub/./../x", MOVED_AS_GIVEN)
+                .moved(12 * MS, 2, "/work/./old", "/work/./older", MOVED_AS_GIVEN)
+                .open(13 * MS, 2, 2, "/work/d.tmp/y", WRITE)
+                .moved(14 * MS, 2, "/work/./d.tmp", "/work/./d", MOVED_AS_GIVEN)
+                .moved(15 * MS, 2, "/work/./d/y", "/work/./link/../y", MOVED_AS_GIVEN)
+                .moved(16 * MS, 2, "", "", MOVED_UNKNOWN);
+        });
+        assert_eq!(told(&recording), [file("d/y", &[0], &[]), file("x", &[0], &[])]);
+        assert_eq!(recording.opened.moves_unknown, 2);
     }
 }

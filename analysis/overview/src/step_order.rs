@@ -379,6 +379,28 @@ mod tests {
         assert!(flows.iter().all(|flow| flow.order == Order::Unknown), "{flows:?}");
     }
 
+    #[test]
+    fn who_renames_what_another_step_wrote_comes_after_it() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.exec(0, 1, "/bin/runner", (0, 0));
+        for (at, name) in [(2, "gen"), (3, "use"), (4, "merge")] {
+            scene.fork(u64::from(at) * MS, 1, at);
+            scene.exec_with(u64::from(at) * MS, at, "/bin/sh", &["sh", "-c", name], (0, 0));
+        }
+        scene
+            .open(10 * MS, 2, 1, "/work/x.tmp", WRITE)
+            .moved(20 * MS, 3, "/work/x.tmp", "/work/x", 0)
+            .open(30 * MS, 4, 2, "/work/x", 0);
+        for task in [2, 3, 4, 1] {
+            scene.exit(50 * MS, task, (0, 0));
+        }
+        let rules = Rules::generic().with_steps("steps.json", table("").as_bytes()).unwrap();
+        let recording = scene.launched_in("/work").load_by(&rules, None);
+        let flows = step_flows(&recording, &step_files(&recording, Level::Innermost));
+        let pairs: Vec<_> = flows.iter().map(|flow| (flow.writer, flow.reader)).collect();
+        assert_eq!(pairs, [(0, 1), (0, 2), (1, 2)]);
+    }
+
     /// A make whose three compilers write objects; the second one reads a header that the first one makes.
     fn make(object_from: &str) -> Recording {
         let mut scene = Scene::new(1, 100 * MS);

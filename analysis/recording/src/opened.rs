@@ -53,6 +53,29 @@ pub struct FileUse {
     pub last_ns: u64,
 }
 
+/// A process that wrote a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Writer {
+    /// Its position in the processes of the recording.
+    pub process: u32,
+    /// When it first did so.
+    pub time_ns: u64,
+}
+
+/// A file that got another name, because it was renamed or a directory above it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileMove {
+    /// Position of its name before in [`OpenedFiles::paths`].
+    pub from: u32,
+    /// The same of its name since.
+    pub to: u32,
+    /// Position of the process that renamed it.
+    pub process: u32,
+    pub time_ns: u64,
+    /// Who wrote what has the new name: under the name before, or one before that. Only the first of many.
+    pub writers: Vec<Writer>,
+}
+
 /// All opened files.
 #[derive(Debug, Default)]
 pub struct OpenedFiles {
@@ -61,6 +84,12 @@ pub struct OpenedFiles {
     pub uses: Vec<FileUse>,
     /// Opens, including those of files that are not told apart.
     pub opens: u64,
+    /// Renames, in the order in which they happened: those whose paths are known, up to a number.
+    pub moves: Vec<FileMove>,
+    /// Names that were free at the end because the file got another one: positions in `paths`, in ascending order.
+    pub left: Vec<u32>,
+    /// Renames that are not among `moves`.
+    pub moves_unknown: u64,
     /// Opens of files whose path is not known, or beyond the number of files that are told apart.
     pub others: u64,
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use proctrace_trace::{Ended, Header, Outcome, PayloadUsage, RecorderUsage, Trailer, Writer};
 use proctrace_wire::layout::{
     self, ATTACH_ROOT, Again, Attach, EXIT_PROCESS, EnvFixed, ExecFixed, Exit, Fork, Head,
-    MissFixed, Named, Tick,
+    MissFixed, MovedFixed, Named, Tick,
 };
 use proctrace_wire::{Call, IntoBytes, Kind, Stream};
 use zerocopy::FromZeros;
@@ -460,6 +460,17 @@ impl Scene {
         again.head = self.head(Kind::OpenedAgain, size_of::<Again>(), task, at_ns);
         again.number = number;
         self.put(Stream::Lookups, again.as_bytes(), &[]);
+        self
+    }
+
+    /// A rename; `bits` are MOVED_* bits.
+    pub fn moved(&mut self, at_ns: u64, task: u32, from: &str, to: &str, bits: u32) -> &mut Self {
+        let size = (size_of::<MovedFixed>() + from.len() + to.len()).next_multiple_of(8);
+        let mut moved = MovedFixed::new_zeroed();
+        moved.head = self.head(Kind::Moved, size, task, at_ns);
+        moved.bits = bits;
+        (moved.from_bytes, moved.path_bytes) = (from.len() as u16, to.len() as u16);
+        self.put(Stream::Lookups, moved.as_bytes(), [from, to].concat().as_bytes());
         self
     }
 

@@ -19,6 +19,8 @@ pub(crate) enum Role {
     Exec(Call),
     /// It looks a path up.
     Lookup(Call),
+    /// rename(2), renameat(2), renameat2(2); true if its paths are relative to descriptors.
+    Move(bool),
     /// fchdir(2)
     Directory,
     /// getcwd(2)
@@ -50,6 +52,8 @@ impl Role {
             b"readlink" => Self::Lookup(Call::Readlink),
             b"readlinkat" => Self::Lookup(Call::Readlinkat),
             b"chdir" => Self::Lookup(Call::Chdir),
+            b"rename" => Self::Move(false),
+            b"renameat" | b"renameat2" => Self::Move(true),
             b"fchdir" => Self::Directory,
             b"getcwd" => Self::Whereabouts,
             b"execve" => Self::Exec(Call::Execve),
@@ -72,6 +76,7 @@ impl Role {
             Self::Exec(_) => Some(Kind::Exec),
             Self::Lookup(_) => Some(Kind::LookupNamed),
             Self::Name => Some(Kind::Rename),
+            Self::Move(_) => Some(Kind::Moved),
             Self::Directory | Self::Whereabouts | Self::End | Self::Id | Self::Other => None,
         }
     }
@@ -87,6 +92,18 @@ pub(crate) struct Asked {
     /// None if it could not be read.
     pub(crate) path: Option<Vec<u8>>,
     pub(crate) flags: u32,
+}
+
+/// A path that was given to a call which renames: the descriptor of its directory with that directory's path, if the log
+/// has it, and the path itself, unless it could not be read or is cut.
+pub(crate) type Given = (i32, Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// A rename that succeeded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Renamed {
+    pub(crate) from: Given,
+    pub(crate) to: Given,
+    pub(crate) is_exchange: bool,
 }
 
 /// A program to execute.
@@ -182,6 +199,25 @@ impl<'a> Parsed<'a> {
             path: path.map(|path| path.bytes),
             flags: u32::try_from(flags & u64::from(u32::MAX)).unwrap_or(0),
         }
+    }
+
+    /// A rename; None if it failed.
+    pub(crate) fn renamed(&self, has_directories: bool) -> Option<Renamed> {
+        let Returned::Value(0, _) = self.returned else { return None };
+        let given = |directory: Option<usize>, path: usize| {
+            let directory = directory.and_then(|at| descriptor(self.argument(at)));
+            let (dirfd, shown) = directory.unwrap_or((AT_FDCWD, None));
+            let path = quoted(self.argument(path)).filter(|path| !path.is_cut);
+            (dirfd, shown.map(unescape), path.map(|path| path.bytes))
+        };
+        Some(match has_directories {
+            true => Renamed {
+                from: given(Some(0), 1),
+                to: given(Some(2), 3),
+                is_exchange: find(self.argument(4), 0, b"RENAME_EXCHANGE").is_some(),
+            },
+            false => Renamed { from: given(None, 0), to: given(None, 1), is_exchange: false },
+        })
     }
 
     pub(crate) fn executed(&self, call: Call) -> Executed {
@@ -379,6 +415,21 @@ mod tests {
         assert_eq!(of(Call::Access, r#""x", R_OK) = -1 ENOENT (No)"#), (-100, x, 4));
         assert_eq!(of(Call::Stat, "NULL, 0x7ff) = -1 EFAULT (Bad)"), (-100, None, 0));
         assert_eq!(of(Call::Openat, ") = -1 ENOENT (the start is missing)"), (-100, None, 0));
+    }
+
+    #[test]
+    fn a_rename_has_two_paths() {
+        let renamed =
+            parsed(r#"3</w>, "a", AT_FDCWD</v>, "b", RENAME_NOREPLACE|RENAME_EXCHANGE) = 0"#)
+                .renamed(true)
+                .unwrap();
+        assert_eq!(renamed.from, (3, Some(b"/w".to_vec()), Some(b"a".to_vec())));
+        assert_eq!(renamed.to, (AT_FDCWD, Some(b"/v".to_vec()), Some(b"b".to_vec())));
+        assert!(renamed.is_exchange);
+        let renamed = parsed(r#""a"..., 0x7ffe) = 0"#).renamed(false).unwrap();
+        assert_eq!((renamed.from.2, renamed.to.2, renamed.is_exchange), (None, None, false));
+        assert_eq!(parsed(r#""a", "b") = -1 ENOENT (No)"#).renamed(false), None);
+        assert_eq!(parsed(r#""a", "b") = ?"#).renamed(false), None);
     }
 
     #[test]

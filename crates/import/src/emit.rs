@@ -6,7 +6,7 @@ use std::io;
 
 use proctrace_wire::layout::{
     ARGV_MAX, Again, EXEC_ENV_CUT, EnvFixed, ExecArgsFixed, ExecFixed, Head, MISS_PATH_CUT,
-    MISS_PATH_FAULT, MissFixed, NAMED_SLOTS, Named,
+    MISS_PATH_FAULT, MOVED_UNKNOWN, MissFixed, MovedFixed, NAMED_SLOTS, Named,
 };
 use proctrace_wire::{IntoBytes, Kind, Stream};
 use zerocopy::Immutable;
@@ -123,6 +123,24 @@ impl<'a> Emitter<'a> {
             slot: number.1,
         };
         self.put(Stream::Lookups, head, &named, &[short]);
+    }
+
+    /// A rename, with the paths before and since if both are known.
+    pub(crate) fn moved(
+        &mut self,
+        task: u32,
+        time_ns: u64,
+        paths: Option<(Vec<u8>, Vec<u8>)>,
+        bits: u32,
+    ) {
+        // As long as those of the kernel, behind those of directories.
+        let paths = paths.filter(|(from, path)| from.len().max(path.len()) <= 2 * PATH_MAX);
+        let bits = if paths.is_some() { bits } else { bits | MOVED_UNKNOWN };
+        let (from, path) = paths.unwrap_or_default();
+        let head = head(Kind::Moved, task, time_ns);
+        let (from_bytes, path_bytes) = (length(&from), length(&path));
+        let moved = MovedFixed { head, from_bytes, path_bytes, bits };
+        self.put(Stream::Lookups, head, &moved, &[&from, &path]);
     }
 
     pub(crate) fn exec_failed(&mut self, task: u32, time_ns: u64, asked: &Asked, error: u16) {

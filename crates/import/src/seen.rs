@@ -26,7 +26,7 @@ impl Seen {
                 None if is_of_files(name) => Self::OF_FILES,
                 None => 0,
             },
-            Role::Whereabouts => Self::OF_FILES,
+            Role::Whereabouts | Role::Move(_) => Self::OF_FILES,
             Role::Directory | Role::Name | Role::End | Role::Id => 0,
         };
     }

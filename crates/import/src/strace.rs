@@ -369,6 +369,11 @@ impl<'a> Importer<'a> {
                     self.world.stays_in(pid, parsed.whereabouts().as_deref());
                 }
             }
+            Role::Move(has_directories) => {
+                if let Some(renamed) = parsed.renamed(has_directories) {
+                    self.world.moved(pid, time_ns, &renamed);
+                }
+            }
             Role::Name => {
                 if let Some(name) = parsed.new_name() {
                     self.world.rename(pid, time_ns, &name);

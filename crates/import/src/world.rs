@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use proctrace_wire::layout::{ATTACH_ROOT, Attach, EXIT_PROCESS, ExecFixed, Exit, Fork, Rename};
+use proctrace_wire::layout::{
+    ATTACH_ROOT, Attach, EXIT_PROCESS, ExecFixed, Exit, Fork, MOVED_AS_GIVEN, MOVED_EXCHANGED,
+    MOVED_FROM_HERE, Rename,
+};
 use proctrace_wire::{Kind, Stream};
 use zerocopy::FromZeros;
 
-use crate::call::{Asked, Executed, Forked, Role};
+use crate::call::{Asked, Executed, Forked, Given, Renamed, Role};
 use crate::emit::{Emitter, Environment, head};
 use crate::kept::{block_of, comm_of, whole};
 use crate::names::{AT_FDCWD, CLONE_PARENT, CLONE_THREAD};
@@ -336,6 +339,24 @@ impl<'a> World<'a> {
         }
         asked.dirfd = AT_FDCWD;
         self.emit.lookup(task.serial, time_ns, &asked, 0);
+    }
+
+    /// A rename that succeeded.
+    pub(crate) fn moved(&mut self, pid: i32, time_ns: u64, renamed: &Renamed) {
+        let Some(task) = self.tasks.get(&pid) else { return };
+        let cwd = self.processes.get(&task.process).and_then(|process| process.cwd.as_deref());
+        let absolute = |(dirfd, directory, path): &Given| {
+            let path = path.as_deref().filter(|path| !path.is_empty())?;
+            if path.starts_with(b"/") {
+                return Some(path.to_vec());
+            }
+            let cwd = cwd.filter(|_| *dirfd == AT_FDCWD);
+            let from = directory.as_deref().or(cwd).filter(|from| from.starts_with(b"/"))?;
+            Some([from, MOVED_FROM_HERE, path].concat())
+        };
+        let paths = absolute(&renamed.from).zip(absolute(&renamed.to));
+        let exchanged = if renamed.is_exchange { MOVED_EXCHANGED } else { 0 };
+        self.emit.moved(task.serial, time_ns, paths, MOVED_AS_GIVEN | exchanged);
     }
 
     /// The process has gone to another directory; None: it is not known which.

@@ -34,7 +34,8 @@ fn process_at(kind: Kind) -> Option<usize> {
         | Kind::Mounts
         | Kind::LookupTime
         | Kind::OpenedNamed
-        | Kind::OpenedAgain => return None,
+        | Kind::OpenedAgain
+        | Kind::Moved => return None,
     })
 }
 
@@ -122,6 +123,7 @@ mod tests {
             Kind::ExecFailed | Kind::LookupFailed => "pt_miss",
             Kind::LookupNamed | Kind::OpenedNamed => "pt_named",
             Kind::LookupAgain | Kind::OpenedAgain => "pt_again",
+            Kind::Moved => "pt_moved",
         };
         LAYOUTS.iter().find(|layout| layout.c_name == c_name)
     }

@@ -40,6 +40,15 @@ pub(crate) const LOOKUPS: &[(libc::c_long, Call)] = &[
     (libc::SYS_chdir, Call::Chdir),
 ];
 
+/// The calls that rename files.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const RENAMES: &[libc::c_long] =
+    &[libc::SYS_rename, libc::SYS_renameat, libc::SYS_renameat2];
+
+/// The calls that rename files.
+#[cfg(target_arch = "aarch64")]
+pub(crate) const RENAMES: &[libc::c_long] = &[libc::SYS_renameat, libc::SYS_renameat2];
+
 /// The calls that create tasks.
 #[cfg(target_arch = "x86_64")]
 const BIRTHS: &[(libc::c_long, Call)] = &[

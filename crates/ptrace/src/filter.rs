@@ -3,7 +3,7 @@
 use libc::sock_filter;
 use proctrace_record::Misses;
 
-use crate::arch::{AUDIT_ARCH, LOOKUPS};
+use crate::arch::{AUDIT_ARCH, LOOKUPS, RENAMES};
 
 /// Instructions of classic BPF: linux/bpf_common.h.
 const LOAD_WORD: u16 = 0x20;
@@ -17,24 +17,24 @@ const ARCHITECTURE: u32 = 4;
 /// The lower half of the first argument.
 const FIRST_ARGUMENT: u32 = 16;
 
-/// A filter that stops a task at the calls in `calls`, and where it changes its name or creates an
+/// A filter that stops a task at the calls in `calls`, where it renames a file if `renames` is true, and where it changes its name or creates an
 /// io_uring, through which files are opened unseen, or wants to trace. Everything else is allowed, as are the calls of
 /// 32-bit programs, whose numbers have other meanings.
 ///
 /// It also stops where a task may be created with CLONE_UNTRACED: such a child would have the filter but no
 /// tracer, and the kernel fails the calls that the filter stops at with ENOSYS then. The flags of clone3(2)
 /// are in memory, where a filter does not see them.
-pub(crate) fn filter(calls: Misses) -> Vec<sock_filter> {
-    acting(calls, libc::SECCOMP_RET_TRACE)
+pub(crate) fn filter(calls: Misses, renames: bool) -> Vec<sock_filter> {
+    acting(calls, renames, libc::SECCOMP_RET_TRACE)
 }
 
 /// The same with another verdict on these calls: whoever listens to this filter is asked, and the tracer, if there is
 /// one, is not (seccomp(2), "precedence").
-pub(crate) fn asking(calls: Misses) -> Vec<sock_filter> {
-    acting(calls, libc::SECCOMP_RET_USER_NOTIF)
+pub(crate) fn asking(calls: Misses, renames: bool) -> Vec<sock_filter> {
+    acting(calls, renames, libc::SECCOMP_RET_USER_NOTIF)
 }
 
-fn acting(calls: Misses, verdict: u32) -> Vec<sock_filter> {
+fn acting(calls: Misses, renames: bool, verdict: u32) -> Vec<sock_filter> {
     let instruction = |code, k, jt, jf| sock_filter { code, jt, jf, k };
     let stop = instruction(RETURN, verdict, 0, 0);
     let allow = instruction(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0);
@@ -45,6 +45,7 @@ fn acting(calls: Misses, verdict: u32) -> Vec<sock_filter> {
         instruction(LOAD_WORD, NUMBER, 0, 0),
     ];
     let wanted = LOOKUPS.iter().filter(|(_, call)| calls.contains(*call)).map(|(nr, _)| *nr);
+    let wanted = wanted.chain(RENAMES.iter().copied().filter(|_| renames));
     for number in wanted.chain([libc::SYS_io_uring_setup, libc::SYS_ptrace, libc::SYS_clone3]) {
         // A return for each, because a jump to a common one would have to be computed.
         filter.push(instruction(JUMP_IF_EQUAL, number as u32, 0, 1));
@@ -89,13 +90,14 @@ mod tests {
 
     #[test]
     fn only_wanted_calls_stop_a_task() {
-        let opens = filter(Misses::NONE.with(Family::Open));
+        let opens = filter(Misses::NONE.with(Family::Open), true);
         let call =
             |number: libc::c_long, first| verdict(&opens, [number as u32, AUDIT_ARCH, 0, 0, first]);
         let (stop, allow) = (libc::SECCOMP_RET_TRACE, libc::SECCOMP_RET_ALLOW);
         assert_eq!(call(libc::SYS_openat, 0), stop);
         assert_eq!(call(libc::SYS_openat2, 0), stop);
         assert_eq!(call(libc::SYS_statx, 0), allow);
+        assert_eq!(call(libc::SYS_renameat2, 0), stop);
         assert_eq!(call(libc::SYS_getpid, 0), allow);
         assert_eq!(call(libc::SYS_io_uring_setup, 0), stop);
         assert_eq!(call(libc::SYS_ptrace, 0), stop);
@@ -106,7 +108,8 @@ mod tests {
         assert_eq!(call(libc::SYS_clone3, 0), stop);
         let other = verdict(&opens, [libc::SYS_openat as u32, 0x4000_0003, 0, 0, 0]);
         assert_eq!(other, allow, "of a 32-bit program");
-        let all = filter(Misses::all());
+        let all = filter(Misses::all(), false);
         assert_eq!(verdict(&all, [libc::SYS_statx as u32, AUDIT_ARCH, 0, 0, 0]), stop);
+        assert_eq!(verdict(&all, [libc::SYS_renameat2 as u32, AUDIT_ARCH, 0, 0, 0]), allow);
     }
 }

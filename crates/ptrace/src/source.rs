@@ -166,7 +166,8 @@ impl Source for Traced {
 
     fn arm(&mut self) -> Result<Hold, SourceError> {
         let calls = self.settings.wanted.hooked_calls();
-        let filter = if self.settings.filtered { filter(calls) } else { Vec::new() };
+        let renames = self.settings.wanted.opens;
+        let filter = if self.settings.filtered { filter(calls, renames) } else { Vec::new() };
         Ok(Hold::UntilSeized(Preparation { tracer: Some(self.tracer), filter, options: OPTIONS }))
     }
 

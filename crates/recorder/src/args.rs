@@ -157,6 +157,8 @@ pub(crate) enum EventKind {
     LookupTime,
     /// A successful open, recorded with --opens.
     Opened,
+    /// A rename of a file or directory, recorded with --opens.
+    Moved,
     /// The mount namespace and root of a process.
     Place,
     /// The mount table of a namespace.

@@ -123,6 +123,7 @@ impl Assembler {
             | Record::Wait(_)
             | Record::OpenedNamed(..)
             | Record::OpenedAgain(_)
+            | Record::Moved(..)
             | Record::Sample(_)
             | Record::Tick(_)
             | Record::Memory(_)

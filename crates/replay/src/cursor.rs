@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 
 use proctrace_trace::Reader;
-use proctrace_wire::layout::{Again, MissFixed};
+use proctrace_wire::layout::{Again, MissFixed, MovedFixed};
 use proctrace_wire::{Frames, Record, Stream};
 
 use crate::lookups::{Lookup, Lookups, Recall, Recalled};
@@ -114,11 +114,20 @@ pub fn timed_lookups<R: Read + Seek, T: Copy>(
     decoded
 }
 
-/// Passes every recorded open to `take`, in file order; otherwise like [`lookups()`].
+/// What a task did with a file.
+#[derive(Debug)]
+pub enum FileAct<'a, T> {
+    /// It opened it.
+    Opened(Lookup<'a, T>),
+    /// It renamed it: the path before, and the path since. Both are empty if they are not known.
+    Moved(MovedFixed, &'a [u8], &'a [u8]),
+}
+
+/// Passes every recorded open and rename to `take`, in file order; otherwise like [`lookups()`].
 pub fn opens<R: Read + Seek, T: Copy>(
     reader: &mut Reader<R>,
     mut make: impl FnMut(&MissFixed, &[u8]) -> T,
-    mut take: impl FnMut(Lookup<'_, T>),
+    mut take: impl FnMut(FileAct<'_, T>),
 ) -> Decoded {
     let mut decoded = Decoded::default();
     let mut known = Lookups::default();
@@ -129,9 +138,12 @@ pub fn opens<R: Read + Seek, T: Copy>(
         |_, bytes| {
             decode_block(bytes, &mut decoded, |record| match record {
                 Record::OpenedNamed(named, path) => {
-                    take(known.in_full_first(named, path, &mut make));
+                    take(FileAct::Opened(known.in_full_first(named, path, &mut make)));
                 }
-                Record::OpenedAgain(again) => take(known.in_full(again, &mut make)),
+                Record::OpenedAgain(again) => {
+                    take(FileAct::Opened(known.in_full(again, &mut make)));
+                }
+                Record::Moved(moved, from, path) => take(FileAct::Moved(moved, from, path)),
                 _ => {}
             });
         },

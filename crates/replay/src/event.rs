@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use proctrace_wire::layout::{
-    self, Attach, Blind, ExecFixed, Loss, Memory, MissFixed, PlaceFixed, Rename, Signal, Tick,
-    Wait, WorkdirFixed,
+    self, Attach, Blind, ExecFixed, Loss, Memory, MissFixed, MovedFixed, PlaceFixed, Rename,
+    Signal, Tick, Wait, WorkdirFixed,
 };
 use proctrace_wire::{Architecture, Outcome, WaitFor, Woken, dumped_core};
 use strum::IntoStaticStr;
@@ -45,6 +45,8 @@ pub enum Body {
     LookupTime(TimedMiss),
     /// A successful open; its path is that of the file.
     Opened(Miss),
+    /// A file or directory was renamed.
+    Moved(Moved),
     /// Place to which the paths of a process lead from its next exec on.
     Place(Place),
     /// Mount table of a namespace from now on.
@@ -135,6 +137,17 @@ pub struct Exec {
     pub argv_truncated: bool,
     /// The search variables, if recorded and not lost.
     pub environment: Option<Arc<Environment>>,
+}
+
+/// A rename of a file or directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// The fixed part of the record.
+    pub record: MovedFixed,
+    /// The path before; empty if it is not known.
+    pub from: Vec<u8>,
+    /// The path since; empty likewise.
+    pub path: Vec<u8>,
 }
 
 /// The final working directory of a process.

@@ -30,8 +30,10 @@ mod usage;
 
 pub use assemble::{Assembler, variables};
 pub use cputime::{CpuTime, scale};
-pub use cursor::{Decoded, lookups, opens, records, timed_lookups};
-pub use event::{Body, Environment, Event, Exec, Exit, Miss, Place, Sample, TimedMiss, Workdir};
+pub use cursor::{Decoded, FileAct, lookups, opens, records, timed_lookups};
+pub use event::{
+    Body, Environment, Event, Exec, Exit, Miss, Moved, Place, Sample, TimedMiss, Workdir,
+};
 pub use json::KEYS_OF;
 pub use lookups::{Lookup, Lookups};
 pub use mounts::{Mount, MountTable};

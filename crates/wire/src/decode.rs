@@ -5,8 +5,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::kind::Kind;
 use crate::layout::{
     Again, Attach, Blind, EXIT_AT_FIRST, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Head,
-    LookupTime, Loss, MEMORY_AT_FIRST, Memory, MissFixed, MountsFixed, Named, PlaceFixed, Rename,
-    Sample, Signal, Tick, Wait, WorkdirFixed,
+    LookupTime, Loss, MEMORY_AT_FIRST, Memory, MissFixed, MountsFixed, MovedFixed, Named,
+    PlaceFixed, Rename, Sample, Signal, Tick, Wait, WorkdirFixed,
 };
 
 /// Errors of the bytes of a record.
@@ -182,6 +182,8 @@ pub enum Record<'a> {
     OpenedNamed(Named, &'a [u8]),
     /// A repeated successful open.
     OpenedAgain(Again),
+    /// A file or directory that was renamed: its path before, and its path since.
+    Moved(MovedFixed, &'a [u8], &'a [u8]),
     /// See [`Wait`].
     Wait(Wait),
     /// See [`Signal`].
@@ -236,6 +238,11 @@ impl<'a> Record<'a> {
                 Self::OpenedNamed(named, path)
             }
             Kind::OpenedAgain => Self::OpenedAgain(fixed(frame)?.0),
+            Kind::Moved => {
+                let (moved, rest): (MovedFixed, _) = fixed(frame)?;
+                let (from, rest) = take(frame, rest, usize::from(moved.from_bytes))?;
+                Self::Moved(moved, from, take(frame, rest, usize::from(moved.path_bytes))?.0)
+            }
             Kind::LookupTime => Self::LookupTime(fixed(frame)?.0),
             Kind::Wait => Self::Wait(fixed(frame)?.0),
             Kind::Signal => Self::Signal(fixed(frame)?.0),
@@ -353,6 +360,34 @@ mod tests {
     }
 
     #[test]
+    fn a_rename_comes_back_whole_or_not_at_all() {
+        let (from, path) = (b"/w/a.tmp", b"/w/a");
+        let mut moved = MovedFixed::new_zeroed();
+        moved.head = Head { kind: Kind::Moved as u16, size: 40, task: 3, time_ns: 4 };
+        (moved.from_bytes, moved.path_bytes, moved.bits) = (8, 4, crate::layout::MOVED_EXCHANGED);
+        let decode = |moved: MovedFixed| {
+            let bytes = [moved.as_bytes(), from, path, &[0; 4]].concat();
+            let frame = Frames::new(&bytes).next().unwrap().unwrap();
+            Record::decode(frame).map(|record| match record {
+                Record::Moved(fixed, before, since) => (fixed, before.to_vec(), since.to_vec()),
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(decode(moved), Ok((moved, from.to_vec(), path.to_vec())));
+        // Into the padding is still within the record; beyond it is not.
+        for (from_bytes, path_bytes, is_right) in [
+            (8, 8, true),
+            (8, 9, false),
+            (16, 0, true),
+            (17, 0, false),
+            (u16::MAX, u16::MAX, false),
+        ] {
+            let lengths = MovedFixed { from_bytes, path_bytes, ..moved };
+            assert_eq!(decode(lengths).is_ok(), is_right, "{from_bytes} {path_bytes}");
+        }
+    }
+
+    #[test]
     fn sizes_that_cannot_be_end_the_block() {
         for size in [0u16, 8, 15, 20, 64] {
             let head = Head { kind: 1, size, task: 0, time_ns: 0 };
@@ -425,7 +460,7 @@ mod tests {
     }
 
     fn any_record() -> impl Strategy<Value = Vec<u8>> {
-        (0u16..27, 0usize..64, proptest::collection::vec(any::<u8>(), 0..400)).prop_map(
+        (0u16..28, 0usize..64, proptest::collection::vec(any::<u8>(), 0..400)).prop_map(
             |(kind, words, mut body)| {
                 body.resize(body.len().max(words * 8).next_multiple_of(8), 0);
                 let size = u16::try_from(size_of::<Head>() + body.len()).unwrap();

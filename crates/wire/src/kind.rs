@@ -7,8 +7,8 @@ use strum::{FromRepr, IntoStaticStr, VariantArray};
 
 use crate::layout::{
     Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Layout, LookupTime, Loss,
-    Memory, MissFixed, MountsFixed, Named, PlaceFixed, Rename, Sample, Signal, Tick, Wait,
-    WorkdirFixed,
+    Memory, MissFixed, MountsFixed, MovedFixed, Named, PlaceFixed, Rename, Sample, Signal, Tick,
+    Wait, WorkdirFixed,
 };
 
 /// The kind of a record. The numbers are stored in files: never renumber.
@@ -80,6 +80,8 @@ pub enum Kind {
     Wait = 23,
     /// A signal that usually ends a process.
     Signal = 24,
+    /// A file or directory was renamed.
+    Moved = 25,
 }
 
 impl Kind {
@@ -117,6 +119,7 @@ impl Kind {
             Self::LookupTime => LookupTime::LAYOUT,
             Self::Wait => Wait::LAYOUT,
             Self::Signal => Signal::LAYOUT,
+            Self::Moved => MovedFixed::LAYOUT,
         }
     }
 
@@ -247,7 +250,7 @@ mod tests {
             assert_eq!(LossReason::from_number(reason as u16), Some(reason));
         }
         assert_eq!(Kind::from_number(0), None);
-        assert_eq!(Kind::from_number(25), None);
+        assert_eq!(Kind::from_number(26), None);
         assert_eq!(LossReason::from_number(0), None);
         assert_eq!(LossReason::from_number(5), None);
     }

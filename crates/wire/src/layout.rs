@@ -6,24 +6,15 @@
 
 mod bits;
 mod fields;
+mod version;
 
 pub use bits::*;
 pub use fields::{Field, Layout};
+pub use version::WIRE_VERSION;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("the record layout is little-endian and read in place");
-
-/// Version of the record layout; equal to `WIRE_VERSION` in `bpf/wire.h`.
-///
-/// * 1: first layout.
-/// * 2: failed look-ups are recorded in full once, and then by number.
-/// * 3: working directories of forked workers, and each task's CPU migrations.
-/// * 4: mount tables, durations of failed look-ups, successful opens.
-/// * 5: times off the CPU with who ended them, and signals with their senders.
-/// * 6: the address space in readings of memory.
-/// * 7: the resident pages of files at the end of a process.
-pub const WIRE_VERSION: u32 = 7;
 
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident as $c_name:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {
@@ -437,6 +428,18 @@ records! {
         total_bytes: u32,
     }
 
+    /// A file or directory was renamed; its path before follows, then its path since.
+    MovedFixed as "pt_moved" {
+        /// Kind 25.
+        head: Head,
+        /// Bytes of the path before.
+        from_bytes: u16,
+        /// Bytes of the path since.
+        path_bytes: u16,
+        /// MOVED_* bits.
+        bits: u32,
+    }
+
     /// The final working directory of a process that never called exec; the path follows.
     WorkdirFixed as "pt_workdir" {
         /// Kind 17.
@@ -583,13 +586,5 @@ records! {
         cpu: u32,
         /// Lost records so far.
         count: u64,
-    }
-}
-
-impl Named {
-    /// The failed look-up, without the number.
-    pub fn miss(&self) -> MissFixed {
-        let Self { head, call, error, dirfd, flags, path_bytes, bits, number: _, slot: _ } = *self;
-        MissFixed { head, call, error, dirfd, flags, path_bytes, bits }
     }
 }

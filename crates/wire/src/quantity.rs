@@ -165,7 +165,7 @@ impl Quantity {
             Some(Kind::Env) => self == Self::Environment,
             Some(Kind::Memory) => self == Self::Memory,
             Some(Kind::LookupTime) => self == Self::LookupTimes,
-            Some(Kind::OpenedNamed | Kind::OpenedAgain) => self == Self::OpenedFiles,
+            Some(Kind::OpenedNamed | Kind::OpenedAgain | Kind::Moved) => self == Self::OpenedFiles,
             Some(Kind::Place | Kind::Mounts) => self == Self::Mounts,
             Some(Kind::Wait) => self == Self::Waits,
             Some(Kind::Signal) => self == Self::Signals,

@@ -132,6 +132,7 @@ impl Loader<'_> {
             | Record::Wait(..)
             | Record::OpenedNamed(..)
             | Record::OpenedAgain(..)
+            | Record::Moved(..)
             | Record::LookupNamed(..)
             | Record::LookupAgain(..)
             | Record::Sample(..)

@@ -3,6 +3,7 @@
 pub mod left_behind;
 pub mod lifecycle;
 pub mod lookups;
+pub mod moves;
 pub mod opens;
 pub mod phases;
 pub mod processes;

@@ -5,18 +5,33 @@ use std::fs::File;
 use std::io::BufReader;
 
 use proctrace_classify::fast::FastMap;
-use proctrace_replay::opens;
+use proctrace_replay::{FileAct, opens};
 use proctrace_trace::Reader;
 use proctrace_wire::layout::MISS_PATH_FAULT;
 
 use super::Loader;
-use crate::opened::{FileUse, Modes, OpenedFiles};
+use super::moves::Moves;
+use crate::opened::{FileUse, Modes, OpenedFiles, Writer};
 
 /// Files that are told apart; opens of others are only counted.
-const FILES_MAX: usize = 1 << 20;
+pub(super) const FILES_MAX: usize = 1 << 20;
 
 /// Stands for a file that is not told apart.
 const OTHER: u32 = u32::MAX;
+
+/// Numbers of files, by path.
+pub(super) type Numbers = FastMap<Vec<u8>, u32>;
+
+/// The number of the file with this path; `None` if it is not told apart.
+pub(super) fn number_of(numbers: &mut Numbers, path: &[u8]) -> Option<u32> {
+    if let Some(number) = numbers.get(path) {
+        return Some(*number);
+    }
+    // Fits: smaller than `FILES_MAX`.
+    let number = (numbers.len() < FILES_MAX).then_some(numbers.len() as u32)?;
+    numbers.insert(path.to_vec(), number);
+    Some(number)
+}
 
 impl Loader<'_> {
     /// Counts the opens of a trace, if there are any.
@@ -26,7 +41,8 @@ impl Loader<'_> {
         }
         reader.rewind();
         let (mut found, mut orphans) = (OpenedFiles::default(), 0);
-        let numbers: RefCell<FastMap<Vec<u8>, u32>> = RefCell::default();
+        let numbers: RefCell<Numbers> = RefCell::default();
+        let mut moves = Moves::default();
         let mut places: FastMap<(u32, u32), usize> = FastMap::default();
         opens(
             reader,
@@ -34,33 +50,39 @@ impl Loader<'_> {
                 if open.bits & MISS_PATH_FAULT != 0 {
                     return OTHER;
                 }
-                let mut numbers = numbers.borrow_mut();
-                match numbers.get(path) {
-                    Some(number) => *number,
-                    None if numbers.len() >= FILES_MAX => OTHER,
-                    None => {
-                        // Fits: smaller than `FILES_MAX`.
-                        let number = numbers.len() as u32;
-                        numbers.insert(path.to_vec(), number);
-                        number
-                    }
-                }
+                number_of(&mut numbers.borrow_mut(), path).unwrap_or(OTHER)
             },
-            |open| {
+            |act| {
+                let process_of = |serial: u32| {
+                    let task = self.task_of_serial.get(serial)?;
+                    Some(self.made.tasks.get(task)?.process() as u32)
+                };
+                let open = match act {
+                    FileAct::Opened(open) => open,
+                    FileAct::Moved(moved, from, path) => {
+                        match process_of(moved.head.task) {
+                            Some(process) => {
+                                let mut numbers = numbers.borrow_mut();
+                                moves.moved(&moved, (from, path), process, &mut numbers);
+                            }
+                            None => orphans += 1,
+                        }
+                        return;
+                    }
+                };
                 found.opens += 1;
                 let file = open.made;
                 if file == OTHER {
                     found.others += 1;
                     return;
                 }
-                let task = self.task_of_serial.get(open.miss.head.task);
-                let Some(task) = task.and_then(|task| self.made.tasks.get(task)) else {
+                let Some(process) = process_of(open.miss.head.task) else {
                     orphans += 1;
                     return;
                 };
-                let process = task.process() as u32;
                 let time_ns = open.miss.head.time_ns;
                 let modes = Modes::of_flags(open.miss.flags, &self.made.header.machine);
+                moves.opened(file, Writer { process, time_ns }, modes.write);
                 let next = found.uses.len();
                 let at = *places.entry((file, process)).or_insert(next);
                 match found.uses.get_mut(at) {
@@ -87,6 +109,7 @@ impl Loader<'_> {
         paths.sort_unstable_by_key(|(_, number)| *number);
         found.paths = paths.into_iter().map(|(path, _)| path).collect();
         self.made.counts.orphans += orphans;
+        moves.end(&mut found);
         self.made.opened = found;
     }
 }

@@ -164,6 +164,7 @@ impl<'a> Scan<'a> {
             | Body::Memory(_)
             | Body::Blind(_)
             | Body::Wait(_)
+            | Body::Moved(_)
             | Body::Signal(_)
             | Body::Loss(_) => {}
         };

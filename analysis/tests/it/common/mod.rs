@@ -140,7 +140,7 @@ fn without(
         | (Q::LookupTimes, Kind::LookupTime)
         | (Q::Waits, Kind::Wait)
         | (Q::Signals, Kind::Signal)
-        | (Q::OpenedFiles, Kind::OpenedNamed | Kind::OpenedAgain)
+        | (Q::OpenedFiles, Kind::OpenedNamed | Kind::OpenedAgain | Kind::Moved)
         | (Q::Mounts, Kind::Mounts | Kind::Place)
         | (Q::Environment, Kind::Env) => return None,
         (Q::Argv, Kind::Exec) => return Some(without_argv(frame)),

@@ -262,3 +262,18 @@ fn processes_to_which_strace_attached_are_told_from_tasks_of_which_it_says_nothi
     let launched = "[pid 7] 1700000000.0 execve(\"/x\", [\"x\"], 0x7 /* 0 vars */) = 0\n";
     assert!(matches!(knows(format!("{launched}{lines}")), Knowledge::Estimate { .. }));
 }
+
+#[test]
+fn renames_have_both_paths() {
+    let log = b"7 1700000000.1 execve(\"/bin/mv\", [\"mv\"], 0x7f /* 3 vars */) = 0\n\
+        7 1700000000.2 getcwd(\"/w\", 4096) = 3\n\
+        7 1700000000.3 rename(\"a.tmp\", \"/v/a\") = 0\n\
+        7 1700000000.4 rename(\"nothing\", \"b\") = -1 ENOENT (No such file or directory)\n\
+        7 1700000000.5 renameat2(AT_FDCWD, \"c\", 4</d>, \"../e\", RENAME_NOREPLACE) = 0\n\
+        7 1700000000.6 renameat(5, \"f\", 6, \"g\") = 0\n\
+        7 1700000000.7 +++ exited with 0 +++\n";
+    let (counts, _) = import_one(log);
+    let pair = |from: &str, path: &str| [from.to_owned(), path.to_owned()];
+    let expected = [pair("", ""), pair("/w/./a.tmp", "/v/a"), pair("/w/./c", "/d/./../e")];
+    assert_eq!(counts.moved.into_iter().collect::<Vec<_>>(), expected);
+}

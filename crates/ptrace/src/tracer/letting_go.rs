@@ -176,7 +176,7 @@ impl Tracer<'_> {
         instruction: u64,
         asked_by: Option<(Tid, Registers)>,
     ) -> bool {
-        let program = asking(self.settings.wanted.hooked_calls());
+        let program = asking(self.settings.wanted.hooked_calls(), self.settings.wanted.opens);
         let Some(address) = write_program(tid, &before, &program) else { return false };
         let Ok(mask) = sys::signal_mask(tid) else { return false };
         if sys::set_signal_mask(tid, u64::MAX).is_err() {

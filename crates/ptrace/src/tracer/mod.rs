@@ -9,6 +9,7 @@ mod ends;
 mod execs;
 mod letting_go;
 mod lookups;
+mod renames;
 mod stack;
 mod untraced;
 

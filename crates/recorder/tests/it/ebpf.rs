@@ -4,3 +4,8 @@
 fn declared_processes_are_recorded() {
     crate::common::declared("ebpf");
 }
+
+#[test]
+fn renames_of_files_are_recorded() {
+    crate::common::renames("ebpf");
+}

@@ -1,11 +1,16 @@
 //! The recorder without the analysis, as anybody uses it: it records by ptrace, marks, shows and dumps what programs declare, and
 //! says of what it does not have where that is.
 
-use crate::common::{declared, recorder};
+use crate::common::{declared, recorder, renames};
 
 #[test]
 fn declared_processes_are_recorded() {
     declared("ptrace");
+}
+
+#[test]
+fn renames_of_files_are_recorded() {
+    renames("ptrace");
 }
 
 #[test]

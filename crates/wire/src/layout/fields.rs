@@ -1,5 +1,7 @@
 //! The description of a record: its fields, their offsets and sizes.
 
+use super::{MissFixed, Named};
+
 /// One field of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
@@ -21,4 +23,12 @@ pub struct Layout {
     pub size: usize,
     /// Its fields, in order.
     pub fields: &'static [Field],
+}
+
+impl Named {
+    /// The failed look-up, without the number.
+    pub fn miss(&self) -> MissFixed {
+        let Self { head, call, error, dirfd, flags, path_bytes, bits, number: _, slot: _ } = *self;
+        MissFixed { head, call, error, dirfd, flags, path_bytes, bits }
+    }
 }

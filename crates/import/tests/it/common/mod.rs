@@ -22,6 +22,8 @@ pub(crate) struct Counts {
     pub(crate) exits: BTreeMap<(u32, bool), u64>,
     pub(crate) lookups_failed: u64,
     pub(crate) opened: u64,
+    /// Paths before and since of renames.
+    pub(crate) moved: BTreeSet<[String; 2]>,
     /// Paths of look-ups and opens.
     pub(crate) paths: BTreeSet<String>,
 }
@@ -54,6 +56,10 @@ impl Counts {
                 self.opened += 1;
                 self.paths.insert(String::from_utf8_lossy(path).into_owned());
             }
+            Record::Moved(_, from, path) => {
+                let text = |path| String::from_utf8_lossy(path).into_owned();
+                self.moved.insert([text(from), text(path)]);
+            }
             Record::LookupAgain(_) => self.lookups_failed += 1,
             Record::OpenedAgain(_) => self.opened += 1,
             _ => {}
@@ -66,7 +72,7 @@ impl Counts {
 
     /// The same without paths, which some options show in another form.
     pub(crate) fn without_paths(&self) -> Self {
-        Self { paths: BTreeSet::new(), ..self.clone() }
+        Self { paths: BTreeSet::new(), moved: BTreeSet::new(), ..self.clone() }
     }
 }
 

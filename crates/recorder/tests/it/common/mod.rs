@@ -55,3 +55,52 @@ pub(crate) fn declared(backend: &str) {
     });
     assert_eq!(marks.count(), 1, "{backend}");
 }
+
+/// Checks the renames of a recording by this backend: of a file, of a directory, and through a symbolic link. One that fails
+/// is none.
+pub(crate) fn renames(backend: &str) {
+    const SCRIPT: &str = "echo x > a.tmp; mv a.tmp a; cat a; mv nothing nowhere; \
+        mkdir d.tmp; echo y > d.tmp/y; mv d.tmp d; ln -s d link; mv -T link/y link/z; cat d/z";
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("job.ptrace");
+    let work = directory.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    let recorded = recorder()
+        .args(["record", "--opens", "--backend", backend, "--output"])
+        .arg(&trace)
+        .args(["--", "sh", "-c", SCRIPT])
+        .current_dir(&work)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(recorded.stderr).unwrap();
+    assert_eq!(recorded.status.code(), Some(0), "{said}");
+    assert!(said.contains("0 lost"), "{said}");
+    let events = String::from_utf8(run(&["dump"], &trace).stdout).unwrap();
+    let events: Vec<Value> =
+        events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let work = std::fs::canonicalize(work).unwrap();
+    let below = |path: &Value| {
+        let path = path.as_str().unwrap().strip_prefix(work.to_str().unwrap()).unwrap();
+        path.replace("/./", "/")
+    };
+    let all = |kind: &str| -> Vec<&Value> {
+        events.iter().filter(|event| event["kind"] == kind).collect()
+    };
+    let moved = all("moved");
+    let paths: Vec<_> = moved.iter().map(|it| (below(&it["from"]), below(&it["path"]))).collect();
+    let directories: Vec<_> = moved.iter().map(|it| it["is_directory"].as_bool()).collect();
+    let pair = |from: &str, path: &str| (from.to_owned(), path.to_owned());
+    let as_given = moved.iter().any(|it| it["as_given"] == true);
+    // Where the kernel does not let the recorder see its own paths, which only eBPF may be refused.
+    let last = if as_given { pair("/link/y", "/link/z") } else { pair("/d/y", "/d/z") };
+    assert!(!as_given || backend == "ebpf");
+    assert_eq!(paths, [pair("/a.tmp", "/a"), pair("/d.tmp", "/d"), last], "{backend}");
+    let known = [Some(false), Some(true), Some(false)];
+    assert_eq!(directories, if as_given { [None; 3] } else { known }, "{backend}");
+    // Opens call the same files by the same names.
+    let opened: Vec<&str> = all("opened").iter().filter_map(|it| it["path"].as_str()).collect();
+    for name in ["a.tmp", "a", "d.tmp/y", "d/z"] {
+        let path = work.join(name);
+        assert!(opened.contains(&path.to_str().unwrap()), "{backend}: {name} in {opened:?}");
+    }
+}
