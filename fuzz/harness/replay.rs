@@ -15,7 +15,7 @@ use proctrace_wire::{Kind, Stream};
 fn frame() -> &'static (Header, Trailer) {
     static FRAME: OnceLock<(Header, Trailer)> = OnceLock::new();
     FRAME.get_or_init(|| {
-        let trace = include_bytes!("../../fixtures/traces/tour-7.ptrace");
+        let trace = include_bytes!("../../fixtures/traces/tour-8.ptrace");
         let mut reader = Reader::new(Cursor::new(&trace[..]), "tour").expect("it is a trace");
         while reader.next_block_where(|_| false).is_some() {}
         (reader.header().clone(), reader.trailer().expect("it is complete").clone())

@@ -236,6 +236,11 @@ impl Registers {
         (!self.compat).then(|| find(LOOKUPS, number))?
     }
 
+    /// True if the call has renamed a file.
+    pub(crate) fn renames(&self) -> bool {
+        !self.compat && self.result() == 0 && RENAMES.contains(&self.number())
+    }
+
     /// Call that creates a task.
     pub(crate) fn birth(&self) -> Call {
         let known = if self.compat { BIRTHS_32 } else { BIRTHS };

@@ -13,7 +13,7 @@ use proctrace_wire::layout::{
 use proctrace_wire::{BlindSpot, Call, Family, Kind, Stream};
 
 use super::Tracer;
-use crate::arch::{FIRST_ARGUMENT_IS_LOST, RENAMES, Registers};
+use crate::arch::{FIRST_ARGUMENT_IS_LOST, Registers};
 use crate::procfs::{comm_of, link};
 use crate::records::{assemble, head};
 use crate::sys::{self, Go, Tid};
@@ -122,11 +122,7 @@ impl Tracer<'_> {
         }
         match registers.lookup() {
             Some(call) => self.returns_from_lookup(tid, call, &registers),
-            None if RENAMES.contains(&registers.number()) && !registers.compat => {
-                if registers.result() == 0 {
-                    self.renamed(tid, &registers);
-                }
-            }
+            None if registers.renames() => self.renamed(tid, &registers),
             None if registers.result() >= 0 => self.returns_from_other(tid, &registers),
             None => {}
         }
