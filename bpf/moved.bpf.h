@@ -232,7 +232,7 @@ int on_moved(__u64 *ctx)
 		goto out;
 	serial = state->task;
 	now = coarse_now(state, task);
-	hold_up(&lookups);
+	/* without hold_up(): the task has locked the directories */
 	scratch = take_scratch(&slot, PT_MOVED);
 	if (scratch) {
 		write_moved(slot, serial, now);

@@ -27,6 +27,7 @@ const RECORDINGS: &[&[&str]] = &[
     &["--lookup-hook", "sys-exit"],
     &["--on-full", "block"],
     &["--own-cgroup"],
+    &["--opens"],
 ];
 
 fn committed() -> PathBuf {

@@ -1,5 +1,6 @@
 //! Reading a trace into tables: lifecycle first, then look-ups, then samples.
 
+pub mod file_numbers;
 pub mod left_behind;
 pub mod lifecycle;
 pub mod lookups;

@@ -8,7 +8,7 @@ use proctrace_wire::layout::{
     MOVED_AS_GIVEN, MOVED_DIRECTORY, MOVED_EXCHANGED, MOVED_FROM_HERE, MOVED_UNKNOWN, MovedFixed,
 };
 
-use super::opens::{Numbers, number_of};
+use super::file_numbers::{Numbers, number_of};
 use crate::opened::{FileMove, OpenedFiles, Writer};
 
 /// Renames that are kept.

@@ -10,28 +10,12 @@ use proctrace_trace::Reader;
 use proctrace_wire::layout::MISS_PATH_FAULT;
 
 use super::Loader;
+use super::file_numbers::{Numbers, number_of};
 use super::moves::Moves;
 use crate::opened::{FileUse, Modes, OpenedFiles, Writer};
 
-/// Files that are told apart; opens of others are only counted.
-pub(super) const FILES_MAX: usize = 1 << 20;
-
 /// Stands for a file that is not told apart.
 const OTHER: u32 = u32::MAX;
-
-/// Numbers of files, by path.
-pub(super) type Numbers = FastMap<Vec<u8>, u32>;
-
-/// The number of the file with this path; `None` if it is not told apart.
-pub(super) fn number_of(numbers: &mut Numbers, path: &[u8]) -> Option<u32> {
-    if let Some(number) = numbers.get(path) {
-        return Some(*number);
-    }
-    // Fits: smaller than `FILES_MAX`.
-    let number = (numbers.len() < FILES_MAX).then_some(numbers.len() as u32)?;
-    numbers.insert(path.to_vec(), number);
-    Some(number)
-}
 
 impl Loader<'_> {
     /// Counts the opens of a trace, if there are any.

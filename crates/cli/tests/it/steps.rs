@@ -222,7 +222,8 @@ fn workflow(frames: usize) -> (Value, BTreeMap<String, [BTreeSet<String>; 2]>) {
         edge(0, &format!("{dir}/kine.dat"), &sgn);
         stages.push(json!({
             "name": digi, "needs": [sgn], "cwd": format!("./{dir}"),
-            "cmd": "ls . > /dev/null; mkdir -p sub; awk '{print > \"sub/digi.dat\"}' sgn.dat; cat kine.dat >> sub/digi.dat",
+            "cmd": "ls . > /dev/null; mkdir -p sub; awk '{print > \"sub/digi.tmp\"}' sgn.dat; \
+                cat kine.dat >> sub/digi.tmp; mv sub/digi.tmp sub/digi.dat",
         }));
         edge(1, &format!("{dir}/sgn.dat"), &digi);
         edge(1, &format!("{dir}/kine.dat"), &digi);
