@@ -39,6 +39,8 @@ pub struct Gantt {
 /// The part of a recording that a Gantt chart shows, and its form.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GanttView {
+    /// True for a bar for each step instead of each process; then `only` has names of steps and groups.
+    pub steps: bool,
     /// The order of rows.
     pub order: GanttOrder,
     /// True if threads other than the first of each process have bars of their own.

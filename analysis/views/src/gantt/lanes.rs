@@ -8,7 +8,7 @@ use super::number;
 
 /// Maximum categories with a lane, and so a colour, of their own; the others share one. More
 /// colours cannot be distinguished.
-const LANES_MAX: usize = 9;
+pub(super) const LANES_MAX: usize = 9;
 
 /// The lanes, and the categories in them.
 pub(crate) struct Lanes {

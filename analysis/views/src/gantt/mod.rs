@@ -2,6 +2,7 @@
 
 pub(crate) mod lanes;
 mod path;
+mod steps;
 pub(crate) mod strips;
 mod view;
 
@@ -20,12 +21,15 @@ const BINS_MAX: usize = 600;
 /// Every process as a bar, and the strips above them.
 ///
 /// # Errors
-/// If the view requests a category, a process or a time that the recording does not contain.
+/// If the view requests a category, a process, a step or a time that the recording does not contain.
 pub fn gantt(
     recording: &Recording,
     view: &GanttView,
     options: &Options,
 ) -> Result<Gantt, AnalysisError> {
+    if view.steps {
+        return steps::gantt(recording, view, options);
+    }
     let chosen = Chosen::of(recording, view)?;
     let lanes = Lanes::of(recording, &chosen.processes);
     let Rows { bars, tasks } = rows(recording, view, &chosen, &lanes);
@@ -43,7 +47,7 @@ pub fn gantt(
         lanes: lanes.counted(&bars),
         names: recording.programs.iter().map(|program| program.name.clone()).collect(),
         marks: marks(recording, &chosen),
-        path: path::pieces(recording, &bars, &tasks),
+        path: path::pieces(recording, &bars, path::of_tasks(recording, &tasks)),
         bars,
         edges_ns: strips.edges_ns,
     })

@@ -7,18 +7,30 @@ use proctrace_recording::Recording;
 
 use super::number;
 
-/// The parts of the path on these bars, whose tasks these are. A thread without a bar counts as its
-/// process.
-pub(super) fn pieces(recording: &Recording, bars: &[Bar], tasks: &[usize]) -> Vec<PathPiece> {
-    let Some(path) = CriticalPath::of(recording) else { return Vec::new() };
+/// The bar of each task, given the tasks of the bars. A thread without a bar counts as its process.
+pub(super) fn of_tasks<'a>(
+    recording: &'a Recording,
+    tasks: &[usize],
+) -> impl Fn(usize) -> Option<usize> + use<'a> {
     let bar_of: FastMap<usize, usize> =
         tasks.iter().enumerate().map(|(bar, task)| (*task, bar)).collect();
+    move |task| {
+        let process = &recording.processes[recording.tasks[task].process()];
+        bar_of.get(&task).or_else(|| bar_of.get(&process.tasks().next()?)).copied()
+    }
+}
+
+/// The parts of the path on these bars, by the bar of each task.
+pub(super) fn pieces(
+    recording: &Recording,
+    bars: &[Bar],
+    bar_of: impl Fn(usize) -> Option<usize>,
+) -> Vec<PathPiece> {
+    let Some(path) = CriticalPath::of(recording) else { return Vec::new() };
     let mut pieces: Vec<PathPiece> = Vec::new();
     for part in path.parts {
-        let task = part.task as usize;
-        let process = &recording.processes[recording.tasks[task].process()];
-        let bar = bar_of.get(&task).or_else(|| bar_of.get(&process.tasks().next()?));
-        let Some((bar, of)) = bar.and_then(|bar| Some((number(*bar), bars.get(*bar)?))) else {
+        let bar = bar_of(part.task as usize);
+        let Some((bar, of)) = bar.and_then(|bar| Some((number(bar), bars.get(bar)?))) else {
             continue;
         };
         let since = |time_ns: u64| {

@@ -12,6 +12,10 @@ use super::parse_duration;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Gantt chart (with --gantt or --out)")]
 pub(crate) struct GanttArgs {
+    /// What has a bar of its own.
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "process", requires = "drawn")]
+    pub(crate) gantt_by: By,
+
     /// Order of the rows.
     #[arg(long, value_enum, value_name = "ORDER", default_value = "time", requires = "drawn")]
     pub(crate) gantt_order: Order,
@@ -20,8 +24,8 @@ pub(crate) struct GanttArgs {
     #[arg(long, requires = "drawn")]
     pub(crate) gantt_threads: bool,
 
-    /// Draw only processes of this category, or whose last program was this one. Can be given
-    /// several times.
+    /// Draw only processes of this category, or whose last program was this one; with --gantt-by step, only steps of
+    /// this name or group. Can be given several times.
     #[arg(long, value_name = "NAME", requires = "drawn")]
     pub(crate) gantt_only: Vec<String>,
 
@@ -42,6 +46,15 @@ pub(crate) struct GanttArgs {
     pub(crate) gantt_min_life: Option<Duration>,
 }
 
+/// What has a bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    /// A process.
+    Process,
+    /// A step (docs/steps.md); colours are those of groups.
+    Step,
+}
+
 /// How rows follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Order {
@@ -49,7 +62,7 @@ pub(crate) enum Order {
     Time,
     /// Children below their parent.
     Tree,
-    /// By category; processes that do not overlap share a row.
+    /// By category or group; bars that do not overlap share a row.
     Category,
 }
 
@@ -57,6 +70,7 @@ impl GanttArgs {
     /// The options as plain data.
     pub(crate) fn view(&self) -> GanttView {
         GanttView {
+            steps: self.gantt_by == By::Step,
             order: match self.gantt_order {
                 Order::Time => GanttOrder::Time,
                 Order::Tree => GanttOrder::Tree,

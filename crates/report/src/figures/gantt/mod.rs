@@ -147,6 +147,14 @@ pub(super) fn draw<S: Surface>(
     page.finish(&notes)
 }
 
+/// "1,200 processes", or steps.
+fn bars_in_words(gantt: &Gantt, number: u64) -> String {
+    match gantt.view.steps {
+        true => counted(number, "step", "steps"),
+        false => counted(number, "process", "processes"),
+    }
+}
+
 /// Lines on what is shown and what is excluded.
 fn subtitle(gantt: &Gantt) -> Vec<String> {
     let (mut processes, mut threads) = (0_u64, 0_u64);
@@ -156,10 +164,12 @@ fn subtitle(gantt: &Gantt) -> Vec<String> {
     }
     let order = match gantt.view.order {
         GanttOrder::Time => "by start time",
+        GanttOrder::Tree if gantt.view.steps => "parts below their whole",
         GanttOrder::Tree => "children below their parent",
+        GanttOrder::Category if gantt.view.steps => "by group",
         GanttOrder::Category => "by category",
     };
-    let mut shown = counted(processes, "process", "processes");
+    let mut shown = bars_in_words(gantt, processes);
     if gantt.view.threads {
         shown = format!("{shown} and {}", counted(threads, "thread", "threads"));
     }
@@ -179,7 +189,7 @@ fn subtitle(gantt: &Gantt) -> Vec<String> {
         filters.push(format!("only lifetimes of at least {}", time(life_ns)));
     }
     if !filters.is_empty() {
-        let mut left_out = counted(gantt.left_out_processes, "process", "processes");
+        let mut left_out = bars_in_words(gantt, gantt.left_out_processes);
         if gantt.left_out_threads > 0 {
             left_out =
                 format!("{left_out} and {}", counted(gantt.left_out_threads, "thread", "threads"));
@@ -239,7 +249,9 @@ fn draw_rank<S: Surface>(
 ) -> Drawn {
     let (left, height) = (time_axis.left, rows.height);
     let (title, numbered) = match gantt.view.order {
+        GanttOrder::Tree if gantt.view.steps => ("one row per step, below its whole", false),
         GanttOrder::Tree => ("one row per process, below its parent", false),
+        _ if gantt.view.steps => ("steps begun", true),
         _ if gantt.view.threads => ("processes and threads started", true),
         _ => ("processes started", true),
     };
