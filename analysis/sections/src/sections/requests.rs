@@ -18,8 +18,9 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
             .column("group", "group", Unit::Text, Values::Text(groups.iter().map(name).collect()))
             .whole("steps", "steps", Unit::Count, groups.iter().map(|request| request.steps));
         tables.push(with_figures(table, &groups).note(
-            "Of steps that have ended and are scheduled on their own: not of parts of others. memory: the largest peak and \
-             as much as it is above the median, at least a tenth.",
+            "Of steps that have ended and are scheduled on their own: not of parts of others. in use, peak and longest are what \
+             the largest used, cores, memory and wall what to request. memory: the largest peak and as much as it is above the \
+             median, at least a tenth.",
         ));
     }
     let table = Table::new("job_request", "What to request for the job as a whole")
@@ -62,7 +63,7 @@ fn with_figures(table: Table, all: &[Request]) -> Table {
         request.memory_used_bytes.map(|_| request.memory_from.name().to_owned())
     };
     table
-        .real("cores_used", "cores used", Unit::Cores, of().map(|request| request.cores_used))
+        .real("cores_used", "in use", Unit::Cores, of().map(|request| request.cores_used))
         .needs(&[Quantity::Cpu, Quantity::Times])
         .whole("cores", "cores", Unit::Count, of().map(|request| request.cores))
         .needs(&[Quantity::Cpu, Quantity::Times])

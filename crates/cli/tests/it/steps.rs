@@ -411,8 +411,8 @@ fn a_dependency_that_a_makefile_lacks_is_found() {
 #[test]
 fn what_engines_would_have_measured_is_exported() {
     let place = tempfile::tempdir().unwrap();
-    let script = "PROCTRACE_STEP='align:sample=A' sh -c 'cat Cargo.toml; exit 3'; \
-        PROCTRACE_STEP='align:sample=B' sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done'; \
+    let script = "PROCTRACE_STEP_GROUP=align PROCTRACE_STEP='align:sample=A' sh -c 'cat Cargo.toml; exit 3'; \
+        PROCTRACE_STEP_GROUP=align PROCTRACE_STEP='align:sample=B' sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done'; \
         PROCTRACE_STEP=sort sh -c true";
     let recorded = record_in(place.path(), &["--memory=10ms"], script);
     let export = |format: &str| {
