@@ -36,7 +36,7 @@ fn path_table(recording: &Recording, path: &StepPath) -> Table {
         Along::Step(step) => name(step).to_owned(),
         Along::Slot(step) => format!("{} waits for a slot", name(step)),
         Along::Coordinator => "the coordinator".to_owned(),
-        Along::Short(number) => counted(number, "short one", "short ones"),
+        Along::Short(number) => counted(number, "short stretch", "short stretches"),
     };
     let step = |stretch: &Stretch| match stretch.along {
         Along::Step(step) | Along::Slot(step) => Some(name(step).to_owned()),
