@@ -79,7 +79,7 @@ fn with_figures(table: Table, all: &[Request]) -> Table {
         .needs(&[Quantity::PeakRss])
         .whole(
             "wall_used_ns",
-            "wall used",
+            "longest",
             Unit::Nanoseconds,
             of().map(|request| request.wall_used_ns),
         )

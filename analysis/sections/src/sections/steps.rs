@@ -93,7 +93,8 @@ fn with_peak_pss(
 ) -> Table {
     let table = table.whole("peak_pss_bytes", "peak PSS", Unit::Bytes, peaks);
     match recording.knows.all(&[Quantity::Memory]) {
-        true => table.needs(&[Quantity::Memory]),
+        // There is no room for both.
+        true => table.needs(&[Quantity::Memory]).detail_of("peak_rss_bytes"),
         false => table.detail(),
     }
 }
