@@ -59,9 +59,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
 
 fn with_figures(table: Table, all: &[Request]) -> Table {
     let of = || all.iter();
-    let from = |request: &Request| {
-        request.memory_used_bytes.map(|_| request.memory_from.name().to_owned())
-    };
+    let from = |request: &Request| Some(request.memory_from.name().to_owned());
     table
         .real("cores_used", "in use", Unit::Cores, of().map(|request| request.cores_used))
         .needs(&[Quantity::Cpu, Quantity::Times])
