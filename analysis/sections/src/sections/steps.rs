@@ -13,6 +13,8 @@ use crate::shares::percent;
 
 /// Quantities without which it is not known which process belongs to which step.
 const ROWS: &[Quantity] = &[Quantity::Forks, Quantity::Execs, Quantity::Argv];
+/// Without times there is no chain.
+const CHAIN: &[Quantity] = &[Quantity::Forks, Quantity::Execs, Quantity::Argv, Quantity::Times];
 
 pub(crate) fn section(of: &Analysis<'_>, _: &Options) -> Content {
     let recording = of.recording;
@@ -50,7 +52,7 @@ fn path_table(recording: &Recording, path: &StepPath) -> Table {
     };
     let since = |time_ns: u64| time_ns.saturating_sub(recording.first_ns);
     let table = Table::new("step_path", "What the end waited for, in order of time")
-        .rows_need(ROWS)
+        .rows_need(CHAIN)
         .text("what", "step", of().map(what))
         .column("step", "step", Unit::Text, Values::Text(of().map(step).collect()))
         .detail()
