@@ -29,6 +29,8 @@ pub mod stacks;
 pub mod step_files;
 pub mod step_order;
 pub mod step_path;
+#[cfg(test)]
+mod step_scenes;
 pub mod steps;
 pub mod summary;
 pub mod sums;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proctrace_classify::fast::FastMap;
-use proctrace_findings::{Figure, Figures};
+use proctrace_findings::{Figure, Figures, without_numbers};
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
 use proctrace_recording::steps::{NamedBy, Step};
@@ -66,18 +66,6 @@ pub fn group_of(step: &Step) -> String {
         let without = without.strip_suffix(['_', '-', '.', ' ', '#']).filter(|_| is_numbered);
         without_numbers(without.filter(|name| !name.is_empty()).unwrap_or(&named.name))
     })
-}
-
-fn without_numbers(name: &str) -> String {
-    let mut shape = String::with_capacity(name.len());
-    for letter in name.chars() {
-        match letter {
-            '0'..='9' if shape.ends_with('#') => {}
-            '0'..='9' => shape.push('#'),
-            _ => shape.push(letter),
-        }
-    }
-    shape
 }
 
 /// The sums of all steps, in their order.

@@ -64,3 +64,16 @@ pub struct StepUsage {
     /// Of USS.
     pub peak_uss_bytes: Option<u64>,
 }
+
+/// The name of a group without the numbers of its members: each is a `#`.
+pub fn without_numbers(name: &str) -> String {
+    let mut shape = String::with_capacity(name.len());
+    for letter in name.chars() {
+        match letter {
+            '0'..='9' if shape.ends_with('#') => {}
+            '0'..='9' => shape.push('#'),
+            _ => shape.push(letter),
+        }
+    }
+    shape
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proctrace_findings::Metrics;
+use proctrace_findings::{Metrics, without_numbers};
 
 /// Programs of each side that are compared, those with most processes first.
 const CANDIDATES_MAX: usize = 64;
@@ -89,18 +89,6 @@ fn called_after(group: &str, old: &str, new: &str) -> Vec<String> {
     }
     let with = |name: &str| format!("{}{name}{}", &group[..begin], &group[end..]);
     vec![with(new), with(&without_numbers(new))]
-}
-
-fn without_numbers(name: &str) -> String {
-    let mut shape = String::with_capacity(name.len());
-    for letter in name.chars() {
-        match letter {
-            '0'..='9' if shape.ends_with('#') => {}
-            '0'..='9' => shape.push('#'),
-            _ => shape.push(letter),
-        }
-    }
-    shape
 }
 
 /// Figures in which programs and groups of steps have the names that they have after.
