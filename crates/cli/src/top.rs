@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use proctrace_analysis::LiveClassifier;
 use proctrace_live::{Classify, ProgramName};
 use proctrace_recorder::args::TopArgs;
@@ -10,9 +10,15 @@ use proctrace_recorder::top;
 use proctrace_wire::Exec;
 
 use crate::args::{RulesArgs, With};
+use crate::exit_code::Misuse;
 use crate::{NAME, rules};
 
 pub(crate) fn run(args: &With<TopArgs, RulesArgs>) -> Result<ExitCode> {
+    if !args.more.steps.is_empty() {
+        let why =
+            "top shows processes: report --section steps has steps when the recording is complete";
+        bail!(Misuse(why.to_owned()));
+    }
     top::run(&args.base, NAME, || {
         let rules = rules::chosen(&args.more)?;
         Ok(Box::new(ByRules(LiveClassifier::new(rules))))

@@ -57,7 +57,7 @@ enum Source {
     /// That of the working directory.
     Directory(Pattern),
     /// An environment variable, or the captured word of its value.
-    Variable(Vec<u8>, Option<Pattern>),
+    Variable(Vec<u8>, Option<Pattern>, Vec<u8>),
     /// The name of the program that does the work.
     Program,
     /// The command: the text that a shell was given, or the command line.
@@ -109,6 +109,7 @@ struct FilePart {
     directory: Option<String>,
     variable: Option<String>,
     value: Option<String>,
+    before: Option<String>,
     #[serde(default)]
     program: bool,
     #[serde(default)]
@@ -147,7 +148,7 @@ impl Coordinator {
     pub(super) fn variables(&self) -> impl Iterator<Item = &[u8]> {
         let parts = self.steps.iter().flat_map(|step| step.called.iter().chain(&step.group));
         parts.filter_map(|part| match &part.source {
-            Source::Variable(name, _) => Some(&name[..]),
+            Source::Variable(name, ..) => Some(&name[..]),
             _ => None,
         })
     }
@@ -229,9 +230,13 @@ impl Part {
             },
             Source::Line(pattern) => pattern.find(run.line())?.into(),
             Source::Directory(pattern) => pattern.find(run.exec.cwd)?.into(),
-            Source::Variable(name, pattern) => {
+            Source::Variable(name, pattern, before) => {
                 let (_, value) = variables.iter().find(|(of, _)| of == name)?;
-                pattern.as_ref().map_or(Some(&value[..]), |pattern| pattern.find(value))?.into()
+                let end = value.windows(before.len().max(1)).rposition(|window| window == before);
+                match pattern {
+                    Some(pattern) => pattern.find(value)?.into(),
+                    None => value[..end.unwrap_or(value.len())].into(),
+                }
             }
             Source::Program => run.program().into(),
             Source::Command => run.command(),
@@ -297,7 +302,8 @@ fn part(part: FilePart) -> Result<Part, &'static str> {
         }
         ((None, None, None, Some(name)), false, false) => {
             let value = part.value.as_deref().map(captures).transpose()?;
-            Source::Variable(name.clone().into_bytes(), value)
+            let before = part.before.clone().unwrap_or_default();
+            Source::Variable(name.clone().into_bytes(), value, before.into_bytes())
         }
         ((None, None, None, None), true, false) => Source::Program,
         ((None, None, None, None), false, true) => Source::Command,
@@ -306,6 +312,9 @@ fn part(part: FilePart) -> Result<Part, &'static str> {
     };
     if part.value.is_some() && !matches!(source, Source::Variable(..)) {
         return Err("only a variable has a `value`");
+    }
+    if part.before.is_some() && (part.value.is_some() || part.variable.is_none()) {
+        return Err("only a variable without a `value` has a `before`");
     }
     let called = part.called.unwrap_or_else(|| "{}".to_owned());
     Ok(Part { source, called: text(called.as_bytes()) })

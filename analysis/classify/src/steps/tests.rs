@@ -188,7 +188,9 @@ fn variables_name_steps_where_they_are_recorded() {
     let is = |name: &str, group: Option<&str>| Some((name.to_owned(), group.map(str::to_owned)));
     assert_eq!(of(&["npm", "run"], &[("npm_lifecycle_event", "build")]), is("build", Some("x")));
     let test = [("PYTEST_CURRENT_TEST", "tests/test_a.py::test_b (call)")];
-    assert_eq!(of(&["python3"], &test), is("test_a.py::test_b", Some("test")));
+    assert_eq!(of(&["python3"], &test), is("tests/test_a.py::test_b", Some("test")));
+    let spaces = [("PYTEST_CURRENT_TEST", "t/a.py::b[a (b] (call)")];
+    assert_eq!(of(&["python3"], &spaces), is("t/a.py::b[a (b]", Some("test")));
     assert_eq!(of(&["slurmstepd"], &[("SLURM_STEP_ID", "3")]), is("srun 3", Some("srun")));
     assert_eq!(of(&["bash"], &[]), None);
     assert!(rules.steps.variables().contains(&b"GITHUB_ACTION"[..]));
