@@ -39,7 +39,7 @@ pub use proctrace_tables::{
 };
 pub use proctrace_views::{
     AliveSort, AliveView, Chosen, TreeSort, TreeView, Wanted, alive, choose, gantt, page, prmon,
-    requests, show, steps_used, timeline, timeline_items, tree, workflow,
+    requests, show, step_graph, steps_used, timeline, timeline_items, tree, workflow,
 };
 
 use proctrace_findings::{Findings, Health};

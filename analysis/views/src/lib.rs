@@ -16,4 +16,4 @@ pub use inspect::{
 pub use page::page;
 pub use prmon::prmon;
 pub use timeline::{timeline, timeline_items};
-pub use workflow::{requests, steps_used, workflow};
+pub use workflow::{requests, step_graph, steps_used, workflow};

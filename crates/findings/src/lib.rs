@@ -68,7 +68,7 @@ pub use timeline::{
     TimelineProcess, TimelineRun, TimelineStack, TimelineStep, TimelineThread, TimelineWait,
 };
 pub use tree::{Alive, AliveProcess, ProcessTree, TreeRow};
-pub use workflow::{StepNeed, StepUsage, WorkflowUse, without_numbers};
+pub use workflow::{StepEdge, StepGraph, StepNeed, StepUsage, WorkflowUse, without_numbers};
 
 use std::collections::BTreeMap;
 

@@ -32,6 +32,30 @@ pub struct StepNeed {
     pub peak_pss_bytes: Option<u64>,
 }
 
+/// Which steps, or groups of them, read what others write.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StepGraph {
+    /// Names, and the number of steps of each.
+    pub nodes: Vec<(String, u64)>,
+    /// Lines between them.
+    pub edges: Vec<StepEdge>,
+    /// True if nodes are groups: there are too many steps for a picture.
+    pub is_of_groups: bool,
+}
+
+/// A node that reads what another one writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepEdge {
+    /// Index of the node that writes.
+    pub writer: usize,
+    /// Index of the node that reads.
+    pub reader: usize,
+    /// Number of files, of pairs of steps in all.
+    pub files: u64,
+    /// True if the one that reads is not declared to wait, of one pair at least.
+    pub is_missing: bool,
+}
+
 /// What a step did and used, with all that it started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepUsage {

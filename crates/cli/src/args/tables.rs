@@ -90,7 +90,8 @@ pub(crate) enum RowsFormat {
          prmon: prmon.txt and prmon.json of one recording, for prmon's scripts and other readers of \
          its files: a row for each reading of memory (record --memory), at most one a second.\n\n\
         Of steps (docs/steps.md), one file: nextflow-trace and snakemake-benchmark, for runs in which the \
-        engine's own metrics are empty; slurm, snakemake-profile and nextflow-config, what to request \
+        engine's own metrics are empty; dot and mermaid, which steps read what others write; slurm, \
+        snakemake-profile and nextflow-config, what to request \
         (from one recording or several of the same job). o2dpg: a directory.",
     after_long_help = "Examples:\n  \
         proctrace export tables job.ptrace\n  \
@@ -156,6 +157,10 @@ pub(crate) enum TablesFormat {
     SnakemakeProfile,
     /// What to request for each process, as a configuration: nextflow -c FILE.
     NextflowConfig,
+    /// Which steps read what others write, as a graph of Graphviz.
+    Dot,
+    /// The same as a flow chart of Mermaid.
+    Mermaid,
     /// A trace for ui.perfetto.dev and trace_processor.
     Perfetto,
     /// Trace Event JSON, for chrome://tracing.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use proctrace_analysis::{requests, requests_together, steps_used};
+use proctrace_analysis::{requests, requests_together, step_graph, steps_used};
 use proctrace_report::number::counted;
-use proctrace_report::{EngineFile, RequestSyntax};
+use proctrace_report::{EngineFile, GraphLanguage, RequestSyntax};
 
 use crate::args::{RulesArgs, TablesFormat};
 use crate::exit_code::Misuse;
@@ -19,6 +19,7 @@ use crate::{incomplete, rules, say, whole};
 pub(super) enum Of {
     Usage(EngineFile),
     Requests(RequestSyntax),
+    Graph(GraphLanguage),
 }
 
 impl Of {
@@ -28,6 +29,8 @@ impl Of {
             TablesFormat::SnakemakeBenchmark => Self::Usage(EngineFile::SnakemakeBenchmark),
             TablesFormat::Slurm => Self::Requests(RequestSyntax::Slurm),
             TablesFormat::SnakemakeProfile => Self::Requests(RequestSyntax::Snakemake),
+            TablesFormat::Dot => Self::Graph(GraphLanguage::Dot),
+            TablesFormat::Mermaid => Self::Graph(GraphLanguage::Mermaid),
             TablesFormat::NextflowConfig => Self::Requests(RequestSyntax::Nextflow),
             _ => return None,
         })
@@ -38,6 +41,7 @@ pub(super) fn write(to: &Path, traces: &[PathBuf], what: Of, with: &RulesArgs) -
     let (text, items) = match what {
         Of::Usage(file) => usage(traces, file, with)?,
         Of::Requests(syntax) => request(traces, syntax, with)?,
+        Of::Graph(language) => graph(traces, language, with)?,
     };
     if to == Path::new("-") {
         stdout().lock().write_all(text.as_bytes())?;
@@ -66,6 +70,30 @@ fn usage(traces: &[PathBuf], file: EngineFile, with: &RulesArgs) -> Result<(Stri
     }
     let items = counted(steps.len() as u64, "step", "steps");
     Ok((file.write(&steps, &recording.header.host), items))
+}
+
+fn graph(
+    traces: &[PathBuf],
+    language: GraphLanguage,
+    with: &RulesArgs,
+) -> Result<(String, String)> {
+    let [trace] = traces else {
+        bail!(Misuse("a graph is of one recording: give one trace".to_owned()));
+    };
+    let recording = rules::load(trace, with)?;
+    incomplete::warn(trace, &recording);
+    if !recording.header.opens {
+        bail!("who reads and writes files is not known: record with --opens");
+    }
+    let graph = step_graph(&recording);
+    if graph.nodes.is_empty() {
+        bail!("no step reads what another one writes");
+    }
+    if graph.is_of_groups {
+        say::note("there are too many steps for a picture: it has their groups");
+    }
+    let items = counted(graph.nodes.len() as u64, "node", "nodes");
+    Ok((language.write(&graph), items))
 }
 
 fn request(

@@ -316,6 +316,13 @@ fn a_dependency_that_is_missing_is_found() {
     let recorded = run_workflow(&place, &workflow, "ebpf");
     let steps = place.join("workflow.json");
     let files = section(&recorded.trace(), "step-files", &["--steps", steps.to_str().unwrap()]);
+    let graph = proctrace()
+        .args(["export", "--format", "dot", "--steps", steps.to_str().unwrap(), "-"])
+        .arg(recorded.trace())
+        .output()
+        .unwrap();
+    let graph = String::from_utf8(graph.stdout).unwrap();
+    assert_eq!(graph.matches("style=dashed").count(), 1, "{graph}");
     let missing = files["step_missing_needs"].as_array().unwrap();
     assert_eq!(missing.len(), 1, "{files:#}");
     assert_eq!((&missing[0]["reader"], &missing[0]["writer"]), (&json!("merge"), &json!("digi_1")));
