@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proctrace_findings::{MemoryFrom, Mismatch, Request, Resource};
 use proctrace_recording::Recording;
-use proctrace_recording::bin_series::BinSeries;
+use proctrace_recording::process::ProgramRun;
 
 use crate::requests::job_request;
 
@@ -12,8 +12,6 @@ const MEBIBYTE: u64 = 1 << 20;
 const SECOND_NS: u64 = 1_000_000_000;
 /// A request is off by this factor or more.
 const FACTOR: f64 = 2.0;
-/// Part of the time in which more CPUs are used that does not count: a moment of parallel work.
-const BUSIEST_PART: f64 = 0.05;
 /// Jobs that are shorter are tests, and end long before any limit.
 const SHORTEST_NS: u64 = 10 * SECOND_NS;
 
@@ -64,20 +62,38 @@ impl Asked {
     }
 }
 
-/// Requests that are off by 2 or more. Nothing if the recording is not one of a whole command.
+/// Variables with the number of tasks and nodes: of several, one is recorded, or none that a launcher starts elsewhere.
+const NUMBERS: [&str; 4] =
+    ["SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "SLURM_JOB_NUM_NODES", "SLURM_NNODES"];
+/// Programs that have a daemon start what they run, here or on other nodes: it does not descend from the command.
+const LAUNCHERS: [&str; 6] = ["srun", "mpirun", "mpiexec", "orterun", "prun", "aprun"];
+
+/// True if processes of the job may be missing from the recording.
+fn has_other_parts(recording: &Recording) -> bool {
+    let job = &recording.header.job;
+    let several = |name: &&str| job.get(*name).is_some_and(|number| number.trim() != "1");
+    let launches = |run: &ProgramRun| {
+        let program = recording.programs.get(run.program as usize);
+        program.is_some_and(|program| LAUNCHERS.contains(&&*program.name))
+    };
+    NUMBERS.iter().any(several) || recording.runs.iter().any(launches)
+}
+
+/// Requests that are off by 2 or more. Nothing if the recording is not one of a whole command, or if others did a part of
+/// the job.
 pub fn mismatches(recording: &Recording) -> Vec<Mismatch> {
     let whole = recording.root().is_some() && recording.trailer.is_some();
-    if !whole || recording.wall_ns() < SHORTEST_NS {
+    if !whole || recording.wall_ns() < SHORTEST_NS || has_other_parts(recording) {
         return Vec::new();
     }
     let asked = Asked::of(&recording.header.job);
     if asked == Asked::default() {
         return Vec::new();
     }
-    of(&asked, &job_request(recording), busiest(recording))
+    of(&asked, &job_request(recording))
 }
 
-fn of(asked: &Asked, fits: &Request, busiest: Option<f64>) -> Vec<Mismatch> {
+fn of(asked: &Asked, fits: &Request) -> Vec<Mismatch> {
     let mut all = Vec::new();
     // An upper bound of what was used shows too much, but not too little.
     let is_bound = fits.memory_from == MemoryFrom::PeaksAtOnce;
@@ -90,30 +106,17 @@ fn of(asked: &Asked, fits: &Request, busiest: Option<f64>) -> Vec<Mismatch> {
             all.push(Mismatch { resource, asked, variable, used, fits });
         }
     };
-    // Those in use on average say little of a job that needs all of them for a part of the time.
-    let used = fits.cores_used.map(|mean| mean.max(busiest.unwrap_or(mean)));
-    let cores = used.map(|used| (used - 0.15).ceil().max(1.0) as u64);
-    add(Resource::Cores, asked.cores, used, cores);
+    add(Resource::Cores, asked.cores, fits.cores_used, fits.cores);
     let memory = fits.memory_used_bytes.map(|bytes| bytes as f64);
     add(Resource::Memory, asked.memory_bytes, memory, fits.memory_bytes);
     add(Resource::Wall, asked.wall_ns, Some(fits.wall_used_ns as f64), Some(fits.wall_ns));
     all
 }
 
-/// CPUs that were in use in all but the busiest part of the time.
-fn busiest(recording: &Recording) -> Option<f64> {
-    let bins = &recording.bins;
-    let each = bins.of(BinSeries::User).iter().zip(bins.of(BinSeries::System));
-    let mut used: Vec<f64> =
-        each.map(|(user_ns, system_ns)| (user_ns + system_ns) / bins.width_ns as f64).collect();
-    used.sort_unstable_by(f64::total_cmp);
-    let at = (used.len() as f64 * (1.0 - BUSIEST_PART)) as usize;
-    used.get(at.min(used.len().checked_sub(1)?)).copied().filter(|used| used.is_finite())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proctrace_scenes::{MS, S, Scene};
 
     fn job(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -133,8 +136,10 @@ mod tests {
         }
     }
 
-    fn found(pairs: &[(&str, &str)], busiest: f64) -> Vec<(Resource, u64, &'static str)> {
-        let all = of(&Asked::of(&job(pairs)), &fits(), Some(busiest));
+    fn found(pairs: &[(&str, &str)], cores_used: f64) -> Vec<(Resource, u64, &'static str)> {
+        let cores = Some(cores_used.ceil() as u64);
+        let fits = Request { cores_used: Some(cores_used), cores, ..fits() };
+        let all = of(&Asked::of(&job(pairs)), &fits);
         all.iter().map(|of| (of.resource, of.asked, of.variable)).collect()
     }
 
@@ -173,5 +178,21 @@ mod tests {
         assert_eq!(found(&condor, 1.0), [(Resource::Cores, 4, "OMP_NUM_THREADS")]);
         assert_eq!(found(&condor[1..], 1.0), []);
         assert_eq!(found(&[("PBS_JOBID", "1"), ("NCPUS", "2")], 1.0).len(), 1);
+    }
+
+    #[test]
+    fn what_others_run_of_the_job_is_not_missed() {
+        let load = |program: &str, variable: (&str, &str)| {
+            let mut scene = Scene::new(1, 100 * MS);
+            scene.exec(0, 1, "/bin/sh", (0, 0)).fork(S, 1, 2).exec(S, 2, program, (0, 0));
+            scene.exit(19 * S, 2, (0, 0)).exit(20 * S, 1, (0, 0));
+            let mut recording = scene.load(Some((20 * S, 0, 0)));
+            recording.header.job =
+                job(&[("SLURM_JOB_ID", "7"), ("SLURM_CPUS_ON_NODE", "8"), variable]);
+            mismatches(&recording).len()
+        };
+        assert_eq!(load("/bin/sim", ("SLURM_NTASKS", "1")), 1);
+        assert_eq!(load("/bin/sim", ("SLURM_NTASKS", "8")), 0);
+        assert_eq!(load("/usr/bin/srun", ("SLURM_NTASKS", "1")), 0);
     }
 }

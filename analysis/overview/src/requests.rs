@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use proctrace_findings::{Figure, MemoryFrom, Request};
 use proctrace_recording::Recording;
+use proctrace_recording::bin_series::BinSeries;
 use proctrace_recording::steps::{NamedBy, Step};
 use proctrace_stats::lower_median;
 
@@ -19,24 +20,55 @@ const MEMORY_MARGIN: f64 = 0.1;
 const WALL_MARGIN: f64 = 0.5;
 /// Part of a CPU by which use may exceed whole CPUs: a helper that runs now and then needs none of its own.
 const SPARE_CORES: f64 = 0.15;
+/// Part of the time in which more CPUs are used that does not count: a moment of parallel work.
+const BUSIEST_PART: f64 = 0.05;
 /// Memory is requested in multiples of this, wall time in minutes.
 const MEMORY_STEP_BYTES: u64 = 50_000_000;
 const MINUTE_NS: u64 = 60_000_000_000;
 
 /// The request for the job as a whole: all processes that it started.
 pub fn job_request(recording: &Recording) -> Request {
-    let wall_ns = recording.wall_ns();
-    let cpu_ns = is_known(recording, Figure::CpuNs).then(|| {
-        let all = recording.processes.iter().map(|process| process.cpu.total_ns());
-        all.fold(0_u64, u64::saturating_add)
-    });
-    let cores_used = cpu_ns.filter(|_| wall_ns > 0).map(|cpu_ns| cpu_ns as f64 / wall_ns as f64);
     let read = passes(recording, |_| true).iter().map(|pass| pass.pss_bytes).max();
-    let (peak, memory_from) = match read {
-        Some(read) => (Some(read), MemoryFrom::Pss),
-        None => (AtOnce::of(recording).map(|of| of.job), MemoryFrom::PeaksAtOnce),
-    };
-    request(None, 1, cores_used, (&Vec::from_iter(peak), memory_from), wall_ns)
+    let largest = recording.processes.iter().map(|process| recording.peak_rss_bytes(process)).max();
+    let largest = largest.filter(|_| is_known(recording, Figure::PeakRssBytes));
+    let at_once = AtOnce::of(recording).map(|of| of.job);
+    let (peak, memory_from) = peak(read, largest, at_once);
+    let wall_ns = recording.wall_ns();
+    request(None, 1, cores(recording), (&Vec::from_iter(peak), memory_from), wall_ns)
+}
+
+/// CPUs in use in all but the busiest part of the time, or on average if that is more: a job that needs all of them for a
+/// part of the time would take longer with fewer.
+fn cores(recording: &Recording) -> Option<f64> {
+    let wall_ns = recording.wall_ns();
+    if wall_ns == 0 || !is_known(recording, Figure::CpuNs) {
+        return None;
+    }
+    let all = recording.processes.iter().map(|process| process.cpu.total_ns());
+    let cpu_ns = all.fold(0_u64, u64::saturating_add);
+    let bins = &recording.bins;
+    let each = bins.of(BinSeries::ToldUser).iter().zip(bins.of(BinSeries::ToldSystem));
+    let mut used: Vec<f64> =
+        each.map(|(user_ns, system_ns)| (user_ns + system_ns) / bins.width_ns as f64).collect();
+    used.retain(|used| used.is_finite());
+    used.sort_unstable_by(f64::total_cmp);
+    let at = (used.len() as f64 * (1.0 - BUSIEST_PART)) as usize;
+    let usual = used.get(at.min(used.len().saturating_sub(1))).copied().unwrap_or(0.0);
+    Some(usual.max(cpu_ns as f64 / wall_ns as f64))
+}
+
+/// What is known of a peak of memory: PSS as it was read, but at least the peak RSS of the largest process, which the
+/// kernel notes, and which may be between two readings; without readings, the upper bound.
+fn peak(
+    read: Option<u64>,
+    largest: Option<u64>,
+    at_once: Option<u64>,
+) -> (Option<u64>, MemoryFrom) {
+    match (read, largest) {
+        (None, _) => (at_once, MemoryFrom::PeaksAtOnce),
+        (Some(read), Some(largest)) if largest > read => (Some(largest), MemoryFrom::Largest),
+        (read, _) => (read, MemoryFrom::Pss),
+    }
 }
 
 /// True if a step is one of a coordinator, as its rule says, or somebody named it who knew what it is: its environment or
@@ -70,16 +102,17 @@ pub fn step_requests(
         .into_iter()
         .map(|(group, members)| {
             let of = || members.iter().map(|at| &sums[*at]);
-            let read: Vec<u64> = of().filter_map(|sum| sum.peak_pss_bytes).collect();
-            // A step that was too short to be read says nothing of the others.
-            let (peaks, memory_from) = match read.len() == members.len() {
-                true => (read, MemoryFrom::Pss),
-                false => {
-                    let at_once = at_once.as_ref();
-                    let bounds = members.iter().filter_map(|at| at_once.map(|of| of.steps[*at]));
-                    (bounds.collect(), MemoryFrom::PeaksAtOnce)
-                }
-            };
+            let peaks: Vec<(Option<u64>, MemoryFrom)> = members
+                .iter()
+                .map(|at| {
+                    let (read, largest) =
+                        (sums[*at].peak_pss_bytes, sums[*at].figures[Figure::PeakRssBytes]);
+                    peak(read, largest, at_once.as_ref().map(|of| of.steps[*at]))
+                })
+                .collect();
+            // A step that was too short to be read has an upper bound only, and so has the group.
+            let memory_from = peaks.iter().map(|(_, from)| *from).max().unwrap_or(MemoryFrom::Pss);
+            let peaks: Vec<u64> = peaks.into_iter().filter_map(|(peak, _)| peak).collect();
             let cores_used = of().filter_map(StepSum::cores_in_use).reduce(f64::max);
             let wall_ns = of().map(StepSum::wall_ns).max().unwrap_or(0);
             let number = members.len() as u64;
@@ -98,9 +131,7 @@ pub fn together(of_recordings: Vec<Vec<Request>>) -> Vec<Request> {
     }
     let one = |(group, all): (Option<String>, Vec<Request>)| {
         let peaks: Vec<u64> = all.iter().filter_map(|request| request.memory_used_bytes).collect();
-        // If memory was read in all of them.
-        let is_read = all.iter().all(|request| request.memory_from == MemoryFrom::Pss);
-        let memory_from = if is_read { MemoryFrom::Pss } else { MemoryFrom::PeaksAtOnce };
+        let memory_from = all.iter().map(|of| of.memory_from).max().unwrap_or(MemoryFrom::Pss);
         let steps = all.iter().map(|request| request.steps).sum();
         let cores_used = all.iter().filter_map(|request| request.cores_used).reduce(f64::max);
         let wall_ns = all.iter().map(|request| request.wall_used_ns).max().unwrap_or(0);
@@ -230,10 +261,33 @@ mod tests {
         assert_eq!((request.wall_used_ns, request.wall_ns), (10 * S, 60 * S));
         // The environment names them: whoever did that knows.
         assert_eq!(step_requests(&recording, &sums(&recording), Some("nextflow")).len(), 1);
-        // 12 s of CPU in 11 s; all that were alive at one time.
+        // Both steps at once, for four of eleven seconds; all that were alive at one time.
         let job = job_request(&recording);
-        assert_eq!((job.cores, job.memory_used_bytes), (Some(1), Some(55_000 * PAGE)));
+        assert_eq!((job.cores, job.memory_used_bytes), (Some(2), Some(55_000 * PAGE)));
         assert_eq!((job.group, job.wall_ns), (None, 60 * S));
+    }
+
+    #[test]
+    fn a_peak_between_two_readings_is_not_missed() {
+        use MemoryFrom::{Largest, PeaksAtOnce, Pss};
+        assert_eq!(peak(Some(5), Some(4), Some(9)), (Some(5), Pss));
+        assert_eq!(peak(Some(5), Some(7), Some(9)), (Some(7), Largest));
+        assert_eq!(peak(Some(5), None, None), (Some(5), Pss));
+        assert_eq!(peak(None, Some(7), Some(9)), (Some(9), PeaksAtOnce));
+    }
+
+    /// Ten seconds of one CPU, and one of four.
+    #[test]
+    fn cpus_that_are_needed_for_a_part_of_the_time_count() {
+        let mut scene = Scene::new(4, S);
+        scene.exec(0, 1, "/bin/job", (0, 0));
+        for task in 2..6 {
+            scene.fork(10 * S, 1, task).exec(10 * S, task, "/bin/sim", (0, 0));
+            scene.exit(11 * S, task, (S, 0));
+        }
+        let recording = scene.exit(11 * S, 1, (10 * S, 0)).load(Some((11 * S, 0, 0)));
+        let used = job_request(&recording).cores_used.unwrap();
+        assert!(used > 4.0, "{used}");
     }
 
     #[test]

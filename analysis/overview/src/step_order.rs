@@ -116,6 +116,9 @@ pub fn step_flows<'a>(recording: &Recording, files: &[StepFile<'a>]) -> Vec<Step
             let comes_before = |number: u32| before.get(number as usize).is_some_and(|is| *is);
             match looked_at.iter().find(|(number, _)| !comes_before(*number)) {
                 None => flow.order = Order::Declared,
+                // A make within a make, or a script that calls several, has an order of its own.
+                Some(_) if started_by(recording, writer) != started_by(recording, reader) => {}
+                Some(_) if steps.graph.is_in_order => {}
                 Some((_, path)) => {
                     flow.order = Order::Missing;
                     flow.example = path;
@@ -126,6 +129,12 @@ pub fn step_flows<'a>(recording: &Recording, files: &[StepFile<'a>]) -> Vec<Step
     }
     all.sort_by_key(|flow| (flow.writer, flow.reader));
     all
+}
+
+/// The process that started a step: the coordinator.
+fn started_by(recording: &Recording, step: u32) -> Option<usize> {
+    let run = recording.runs.get(recording.steps.all[step as usize].run as usize)?;
+    recording.processes.get(run.process as usize)?.parent()
 }
 
 fn is_in_cache(path: &[u8]) -> bool {
@@ -377,6 +386,24 @@ mod tests {
         );
         let rules = Rules::generic().with_steps("database", text.as_bytes()).unwrap();
         scene.launched_in("/work").load_by(&rules, None)
+    }
+
+    /// What automake writes: `all` is made of the header, and then calls make again for the objects.
+    #[test]
+    fn the_order_of_a_make_within_a_make_is_not_missing() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.exec(0, 1, "/usr/bin/make", (0, 0)).fork(MS, 1, 2);
+        scene.exec_with(2 * MS, 2, "/usr/bin/cc", &["cc", "-o", "gen.h"], (0, 0));
+        scene.open(3 * MS, 2, 1, "/work/gen.h", WRITE).exit(4 * MS, 2, (0, 0)).fork(5 * MS, 1, 3);
+        scene.exec_with(6 * MS, 3, "/usr/bin/make", &["make", "all-am"], (0, 0)).fork(7 * MS, 3, 4);
+        scene.exec_with(8 * MS, 4, "/usr/bin/cc", &["cc", "-o", "a.o"], (0, 0));
+        scene.open(9 * MS, 4, 1, "/work/gen.h", 0).open(10 * MS, 4, 2, "/work/a.o", WRITE);
+        scene.exit(11 * MS, 4, (0, 0)).exit(12 * MS, 3, (0, 0)).exit(13 * MS, 1, (0, 0));
+        let text = "# Make data base, printed on x\nCURDIR := /work\n# Files\nall: gen.h\ngen.h:\na.o: a.c\n";
+        let rules = Rules::built_in().with_steps("database", text.as_bytes()).unwrap();
+        let recording = scene.launched_in("/work").load_by(&rules, None);
+        let flows = step_flows(&recording, &step_files(&recording, Level::Innermost));
+        assert_eq!((flows.len(), flows[0].order), (1, Order::Unknown));
     }
 
     #[test]

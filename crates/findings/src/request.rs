@@ -4,11 +4,13 @@ use serde::Serialize;
 
 use crate::number::{bytes, count, time};
 
-/// Where a peak of memory comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where a peak of memory comes from, the most certain first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MemoryFrom {
     /// The sum of PSS, read while it ran.
     Pss,
+    /// The peak RSS of the largest process, which was more than any reading of all of them: there may have been more.
+    Largest,
     /// The sum of the peak RSS of processes that were alive at one time: at least as much as was used.
     PeaksAtOnce,
 }
@@ -18,6 +20,7 @@ impl MemoryFrom {
     pub fn name(self) -> &'static str {
         match self {
             Self::Pss => "PSS",
+            Self::Largest => "RSS",
             Self::PeaksAtOnce => "at most",
         }
     }
@@ -30,7 +33,8 @@ pub struct Request {
     pub group: Option<String>,
     /// Steps that were looked at.
     pub steps: u64,
-    /// Mean number of CPUs that the busiest of them used; `None` if that is not known.
+    /// Mean number of CPUs that the busiest of them used; of the job, CPUs in all but the busiest moments. `None` if that is
+    /// not known.
     pub cores_used: Option<f64>,
     /// Whole CPUs to request.
     pub cores: Option<u64>,

@@ -90,7 +90,7 @@ fn push_requests(out: &mut String, advised: &Advised, style: Style) {
     if advised.requests.is_empty() {
         return;
     }
-    out.push_str("\nRequests to the batch system that do not fit (report --section requests):\n");
+    out.push_str("\nRequested of the batch system, if this command is all of the job:\n");
     for mismatch in &advised.requests {
         for (at, line) in
             wrapped(&mismatch.says(), style.width.saturating_sub(5)).iter().enumerate()
@@ -157,7 +157,7 @@ fn push(
     if !advice.steps.is_empty() {
         let one = |of: &AdvisedStep| format!("{} ({})", of.group, count(of.processes));
         let all: Vec<String> = advice.steps.iter().map(one).collect();
-        row("steps", &format!("{} processes", all.join(", ")));
+        row("steps", &format!("processes of {}", all.join(", ")));
     }
     if let Some(place) = &advice.place {
         row("where", &format!("{}:{}: `{}`", place.file, place.line, place.text));

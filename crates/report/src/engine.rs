@@ -69,7 +69,8 @@ fn nextflow_trace(steps: &[StepUsage], host: &str) -> String {
         };
         let status = match (step.has_ended, exit) {
             (false, _) => "RUNNING",
-            (true, Some(0) | None) => "COMPLETED",
+            (true, None) => "-",
+            (true, Some(0)) => "COMPLETED",
             (true, Some(_)) => "FAILED",
         };
         let start_ms = step.begin_unix_ns / MILLISECOND_NS;
@@ -84,7 +85,7 @@ fn nextflow_trace(steps: &[StepUsage], host: &str) -> String {
         let peak = number(step.peaks_at_once_bytes);
         let _ = writeln!(
             text,
-            "{task}\t{hash}\t{}\t{}\t{status}\t{}\t{start_ms}\t{start_ms}\t{}\t{wall_ms}\t{wall_ms}\t{percent}\t\
+            "{task}\t{hash}\t{}\t{}\t{status}\t{}\t-\t{start_ms}\t{}\t-\t{wall_ms}\t{percent}\t\
              {peak}\t-\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
             step.pid,
             cell(&step.name),
@@ -182,6 +183,8 @@ mod tests {
         assert_eq!((of("hash"), of("name"), of("native_id")), ("-", "ab/0123456789 x", "77"));
         assert_eq!((of("status"), of("exit")), ("FAILED", "1"));
         assert_eq!((of("start"), of("complete")), ("1700000000000", "1700000061500"));
+        // When it was submitted is not known, and so how long it took from then on.
+        assert_eq!((of("submit"), of("duration")), ("-", "-"));
         assert_eq!((of("realtime"), of("%cpu"), of("peak_rss")), ("61500", "4.9", "3145728"));
         assert_eq!((of("rchar"), of("wchar"), of("peak_vmem")), ("5242880", "-", "-"));
         assert_eq!(of("hostname"), "node 1");

@@ -15,6 +15,8 @@ pub struct FileGraph {
     numbers: FastMap<Vec<u8>, u32>,
     files: Vec<File>,
     pairs: usize,
+    /// True if a makefile has its makes run one command at a time (`.NOTPARALLEL`): the order of its lines counts.
+    pub is_in_order: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -100,13 +102,16 @@ impl FileGraph {
     }
 
     fn makes(&mut self, from: u32, made: u32) -> Result<(), &'static str> {
+        self.files[made as usize].is_made = true;
+        self.comes_before(from, made)
+    }
+
+    fn comes_before(&mut self, from: u32, file: u32) -> Result<(), &'static str> {
         self.pairs += 1;
         if self.pairs > PAIRS_MAX {
             return Err("too many dependencies");
         }
-        let file = &mut self.files[made as usize];
-        file.is_made = true;
-        file.made_from.push(from);
+        self.files[file as usize].made_from.push(from);
         Ok(())
     }
 
@@ -216,6 +221,9 @@ impl FileGraph {
         let mut made = Vec::new();
         for target in words(targets) {
             // .PHONY and the like say something of the files, and are none.
+            if target == b".NOTPARALLEL" {
+                self.is_in_order = true;
+            }
             let is_special = target.first() == Some(&b'.')
                 && target[1..].iter().all(|letter| letter.is_ascii_uppercase() || *letter == b'_');
             if !is_special {
@@ -228,11 +236,21 @@ impl FileGraph {
         if made.is_empty() {
             return Ok(made);
         }
-        for from in words(from).filter(|word| word != b"|" && word != b".WAIT") {
-            let from = self.number(&absolute(directory, &from))?;
+        // What comes after .WAIT waits for what comes before it (GNU make 4.4).
+        let (mut before, mut since): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        for word in words(from).filter(|word| word != b"|") {
+            if word == b".WAIT" {
+                before.append(&mut since);
+                continue;
+            }
+            let from = self.number(&absolute(directory, &word))?;
             for target in &made {
                 self.makes(from, *target)?;
             }
+            for first in &before {
+                self.comes_before(*first, from)?;
+            }
+            since.push(from);
         }
         Ok(made)
     }
@@ -384,7 +402,7 @@ node [fontsize=10, shape=box, height=0.25]
         let text = b"# GNU Make 4.3\nCURDIR := /job/sub\n# Files\n\nz: ../m/app\n#  Implicit\n\tcp ../m/app z\n\
             # files hash-table stats:\nCURDIR := /job\nm/no: m/gen.h\n# Files\nall: m/app\nm/app: m/a.o m/b\\ c.o\n\
             m/a.o: a.c | m/gen.h\n\ngcc -c $< -o $@\n# Not a target:\na.c:\nm/gen.h:\nm/q.x: a.c\n#  Also makes: m/q.y\n\
-            .PHONY: all\n# files hash-table stats:\n";
+            w.all: w.a .WAIT w.b\nw.a:\nw.b:\n.PHONY: all\n# files hash-table stats:\n";
         let mut graph = FileGraph::default();
         graph.add_make("database", text).unwrap();
         let made = |name: &str| graph.made(name.as_bytes(), b"/elsewhere");
@@ -394,6 +412,14 @@ node [fontsize=10, shape=box, height=0.25]
         assert!(graph.before(&[z])[a as usize] && graph.before(&[z])[header as usize]);
         let (x, y) = (made("/job/m/q.x").unwrap(), made("/job/m/q.y").unwrap());
         assert!(graph.before(&[x])[y as usize] && graph.before(&[y])[x as usize]);
+        let (first, second) = (made("/job/w.a").unwrap(), made("/job/w.b").unwrap());
+        assert!(
+            graph.before(&[second])[first as usize] && !graph.before(&[first])[second as usize]
+        );
+        assert!(!graph.is_in_order);
+        let mut in_order = FileGraph::default();
+        in_order.add_make("database", b"CURDIR := /x\n# Files\n.NOTPARALLEL:\na: b\n").unwrap();
+        assert!(in_order.is_in_order);
         for none in ["/job/a.c", "/job/.PHONY", "/job/m/no", "/job/m/b c.o"] {
             assert_eq!(made(none), None, "{none}");
         }

@@ -8,6 +8,9 @@ use proctrace_overview::steps::sums;
 use proctrace_recording::Recording;
 use proctrace_wire::Quantity;
 
+/// Quantities of CPUs over time.
+const OF_JOB: &[Quantity] = &[Quantity::Cpu, Quantity::Times, Quantity::Samples];
+
 pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
     let groups = step_requests(recording, &sums(recording), None);
     let mut tables = Vec::new();
@@ -17,19 +20,19 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
             .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Argv])
             .column("group", "group", Unit::Text, Values::Text(groups.iter().map(name).collect()))
             .whole("steps", "steps", Unit::Count, groups.iter().map(|request| request.steps));
-        tables.push(with_figures(table, &groups).note(
+        tables.push(with_figures(table, &groups, &[Quantity::Cpu, Quantity::Times]).note(
             "Of steps that have ended and are scheduled on their own: not of parts of others. in use, peak and longest are what \
-             the largest used, cores, memory and wall what to request. memory: the largest peak and as much as it is above the \
-             median, at least a tenth.",
+             the largest used, cores, memory and wall what to request. cores: CPU by wall: a step that needs several for a part of \
+             its time needs more. memory: the largest peak and as much as it is above the median, at least a tenth.",
         ));
     }
     let table = Table::new("job_request", "What to request for the job as a whole")
         .rows_need(&[Quantity::Forks]);
-    tables.push(with_figures(table, &[job_request(recording)]).note(
-        "cores: those in use on average, rounded up; more are of use where the job scales. memory: a tenth above the peak; \
-         `at most` is the sum of the peak RSS of processes that were alive at one time, in which shared pages count more \
-         than once (record with --memory). wall: half as much again. Recorded on a faster machine, or with less input, it \
-         is less than is needed.",
+    tables.push(with_figures(table, &[job_request(recording)], OF_JOB).note(
+        "If the command is all that the job runs. cores: in use in all but the busiest twentieth of the time. is: PSS, the sum of \
+         what was read; RSS, the peak of the largest process, which was more than any reading (read more often); at most, the sum of \
+         the peak RSS of processes that were alive at one time, in which shared pages count more than once (record with \
+         --memory). memory: a tenth above the peak; wall: half as much again. With more input, or on a slower machine, it needs more.",
     ));
     let wrong = mismatches(recording);
     if !wrong.is_empty() {
@@ -41,7 +44,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
         tables.push(
             Table::new(
                 "request_mismatches",
-                "Requests to the batch system that are off by 2 or more",
+                "Requests that are off by 2 or more, if this command is all of the job",
             )
             .text("what", "what", wrong.iter().map(Mismatch::says))
             .text("resource", "resource", wrong.iter().map(amount))
@@ -57,14 +60,14 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
     Content { tables, charts: Vec::new() }
 }
 
-fn with_figures(table: Table, all: &[Request]) -> Table {
+fn with_figures(table: Table, all: &[Request], cores: &'static [Quantity]) -> Table {
     let of = || all.iter();
     let from = |request: &Request| Some(request.memory_from.name().to_owned());
     table
         .real("cores_used", "in use", Unit::Cores, of().map(|request| request.cores_used))
-        .needs(&[Quantity::Cpu, Quantity::Times])
+        .needs(cores)
         .whole("cores", "cores", Unit::Count, of().map(|request| request.cores))
-        .needs(&[Quantity::Cpu, Quantity::Times])
+        .needs(cores)
         .whole(
             "memory_used_bytes",
             "peak",
