@@ -38,68 +38,18 @@ impl Stretch {
     }
 }
 
-/// How the chain was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FoundBy {
-    /// Who woke whom, as recorded.
-    Waits,
-    /// What a file declares that steps need.
-    Needs,
-    /// Of what had ended when a step began, that which ended last.
-    Times,
-}
-
-impl FoundBy {
-    /// Its name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Waits => "waits",
-            Self::Needs => "needs",
-            Self::Times => "times",
-        }
-    }
-}
-
-/// The chain, in order of time.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StepPath {
-    /// Without gaps, from the start of the recording to the end of the command.
-    pub stretches: Vec<Stretch>,
-    /// The way in which they were found.
-    pub found_by: FoundBy,
-}
-
 /// Stretches shorter than this part of all are joined.
 const SHORT: u64 = 200;
 
-/// The chain; `None` if there are no steps. `path` is the critical path if waits were recorded, `needs` what
-/// [`declared_needs`](crate::step_order::declared_needs) says.
-pub fn step_path(
-    recording: &Recording,
-    sums: &[StepSum],
-    path: Option<&[path_steps::Step]>,
-    needs: Option<&[Option<Vec<u32>>]>,
-) -> Option<StepPath> {
-    if sums.is_empty() {
-        return None;
-    }
-    let (stretches, found_by) = match (needs, path) {
-        (Some(needs), _) => (by_times(recording, sums, Some(needs)), FoundBy::Needs),
-        (None, Some(path)) => (by_waits(recording, path), FoundBy::Waits),
-        (None, None) => (by_times(recording, sums, None), FoundBy::Times),
-    };
-    Some(StepPath { stretches: without_short(stretches, recording.wall_ns() / SHORT), found_by })
-}
-
-/// The critical path, by the innermost steps of its processes.
-fn by_waits(recording: &Recording, path: &[path_steps::Step]) -> Vec<Stretch> {
+/// The critical path by the innermost steps of its processes, in order of time and without gaps.
+pub fn by_waits(recording: &Recording, path: &[path_steps::Step]) -> Vec<Stretch> {
     let mut stretches: Vec<Stretch> = Vec::new();
     for part in path {
         let step = recording.steps.of_process(part.process);
         let along = step.map_or(Along::Coordinator, Along::Step);
         push(&mut stretches, Stretch { along, begin_ns: part.begin_ns, end_ns: part.end_ns });
     }
-    stretches
+    without_short(stretches, recording.wall_ns() / SHORT)
 }
 
 /// Adds a stretch; one that goes on with the same is joined.
@@ -130,17 +80,22 @@ fn without_short(stretches: Vec<Stretch>, limit_ns: u64) -> Vec<Stretch> {
 /// Steps within each other, and their ends.
 struct Walk<'a> {
     sums: &'a [StepSum],
-    needs: Option<&'a [Option<Vec<u32>>]>,
+    needs: &'a [Option<Vec<u32>>],
     /// Parts of each step, and of none; earliest end first.
     parts: BTreeMap<Option<u32>, Vec<u32>>,
+    /// The place of each step among the parts of its whole.
+    place: Vec<usize>,
     /// From the last to the first.
     back: Vec<Stretch>,
 }
 
-fn by_times(
+/// The chain back from the end of the command, by what [`declared_needs`](crate::step_order::declared_needs) says: before a
+/// step comes the one that it needs and that ended last; before one of which nothing is declared, the one that had ended
+/// last. In order of time and without gaps.
+pub fn by_needs(
     recording: &Recording,
     sums: &[StepSum],
-    needs: Option<&[Option<Vec<u32>>]>,
+    needs: &[Option<Vec<u32>>],
 ) -> Vec<Stretch> {
     let mut parts: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();
     for (at, step) in (0_u32..).zip(&recording.steps.all) {
@@ -149,12 +104,16 @@ fn by_times(
     for parts in parts.values_mut() {
         parts.sort_by_key(|at| sums[*at as usize].end_ns);
     }
-    let mut walk = Walk { sums, needs, parts, back: Vec::new() };
+    let mut place = vec![0; sums.len()];
+    for (at, step) in parts.values().flat_map(|parts| parts.iter().enumerate()) {
+        place[*step as usize] = at;
+    }
+    let mut walk = Walk { sums, needs, parts, place, back: Vec::new() };
     let end_ns = recording.first_ns.saturating_add(recording.wall_ns());
     walk.back(None, recording.first_ns, end_ns);
     let mut stretches = Vec::with_capacity(walk.back.len());
     walk.back.into_iter().rev().for_each(|stretch| push(&mut stretches, stretch));
-    stretches
+    without_short(stretches, recording.wall_ns() / SHORT)
 }
 
 impl Walk<'_> {
@@ -178,8 +137,13 @@ impl Walk<'_> {
                 break;
             }
             let gap = match (needed, next) {
-                // Others ended in between, and began before: they had the slots.
-                (Some(_), Some(next)) if at + 1 < ended => Along::Slot(next),
+                // Another one ended shortly before it began, and gave it its slot; a coordinator that looks again now and
+                // then lets time pass as well.
+                (Some(_), Some(next)) if at + 1 < ended => {
+                    let last_ns = self.sums[parts[ended - 1] as usize].end_ns;
+                    let is_freed = now_ns - last_ns <= (now_ns - part_end_ns) / 2;
+                    if is_freed { Along::Slot(next) } else { own }
+                }
                 _ => own,
             };
             self.back.push(Stretch { along: gap, begin_ns: part_end_ns, end_ns: now_ns });
@@ -194,8 +158,9 @@ impl Walk<'_> {
 
     /// Of these parts, by their ends, the last one that a step is declared to need.
     fn last_needed(&self, step: u32, ended: &[u32]) -> Option<usize> {
-        let needs = self.needs?.get(step as usize)?.as_ref()?;
-        ended.iter().rposition(|at| needs.contains(at))
+        let needs = self.needs.get(step as usize)?.as_ref()?;
+        let places = needs.iter().map(|need| (self.place[*need as usize], need));
+        places.filter(|(place, need)| ended.get(*place) == Some(need)).map(|(place, _)| place).max()
     }
 }
 
@@ -223,6 +188,7 @@ pub fn slacks(sums: &[StepSum], needs: &[Option<Vec<u32>>]) -> Vec<Option<u64>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::Doing;
     use crate::step_order::declared_needs;
     use crate::steps::sums;
     use proctrace_classify::Rules;
@@ -250,12 +216,11 @@ mod tests {
         scene.load_by(&rules, None)
     }
 
-    const NONE: &str = r#"[{"name": "x", "command": "x"}]"#;
     const TABLE: &str = r#"[
         {"name": "gen", "command": "x", "needs": []}, {"name": "other", "command": "x", "needs": []},
         {"name": "merge", "command": "x", "needs": ["gen"]}, {"name": "end", "command": "x", "needs": ["merge"]}]"#;
 
-    fn told(recording: &Recording, path: &StepPath) -> Vec<(String, u64)> {
+    fn told(recording: &Recording, path: &[Stretch]) -> Vec<(String, u64)> {
         let name = |step: u32| recording.steps.all[step as usize].named.name.clone();
         let along = |stretch: &Stretch| match stretch.along {
             Along::Step(step) => name(step),
@@ -263,20 +228,20 @@ mod tests {
             Along::Coordinator => "-".to_owned(),
             Along::Short(number) => format!("{number} short"),
         };
-        path.stretches.iter().map(|of| (along(of), of.length_ns() / MS)).collect()
+        path.iter().map(|of| (along(of), of.length_ns() / MS)).collect()
     }
 
-    fn expect(recording: &Recording, path: &StepPath, expected: &[(&str, u64)]) {
+    fn expect(recording: &Recording, path: &[Stretch], expected: &[(&str, u64)]) {
         let of: Vec<_> = expected.iter().map(|(name, ms)| ((*name).to_owned(), *ms)).collect();
         assert_eq!(told(recording, path), of);
         assert_eq!(of.iter().map(|(_, ms)| ms).sum::<u64>(), recording.wall_ns() / MS);
     }
 
     #[test]
-    fn without_needs_a_step_follows_the_one_that_ended_last() {
-        let recording = scene(NONE);
-        let path = step_path(&recording, &sums(&recording), None, None).unwrap();
-        assert_eq!(path.found_by, FoundBy::Times);
+    fn where_nothing_is_declared_a_step_follows_the_one_that_ended_last() {
+        let recording = scene(&TABLE.replace(r#", "needs": ["gen"]"#, ""));
+        let sums = sums(&recording);
+        let path = by_needs(&recording, &sums, &declared_needs(&recording).unwrap());
         let tail = [("end", 9), ("part", 5), ("end", 4), ("-", 1)];
         let head = [("-", 11), ("other", 39), ("-", 1), ("merge", 29), ("-", 1)];
         expect(&recording, &path, &[&head[..], &tail].concat());
@@ -287,8 +252,7 @@ mod tests {
         let recording = scene(TABLE);
         let needs = declared_needs(&recording).unwrap();
         let sums = sums(&recording);
-        let path = step_path(&recording, &sums, None, Some(&needs)).unwrap();
-        assert_eq!(path.found_by, FoundBy::Needs);
+        let path = by_needs(&recording, &sums, &needs);
         let tail = [("end", 9), ("part", 5), ("end", 4), ("-", 1)];
         let head = [("-", 10), ("gen", 20), ("slot for merge", 21), ("merge", 29), ("-", 1)];
         expect(&recording, &path, &[&head[..], &tail].concat());
@@ -296,6 +260,26 @@ mod tests {
         let slacks: Vec<_> =
             slacks(&sums, &needs).into_iter().map(|of| of.map(|ns| ns / MS)).collect();
         assert_eq!(slacks, [Some(22), Some(49), Some(1), Some(0), None]);
+    }
+
+    #[test]
+    fn the_critical_path_goes_by_innermost_steps() {
+        let recording = scene(TABLE);
+        let part = |process, begin, end| path_steps::Step {
+            process,
+            program: 0,
+            doing: Doing::Running,
+            begin_ns: begin * MS,
+            end_ns: end * MS,
+        };
+        // The runner, two programs of gen, and the part of end.
+        let parts =
+            [part(0, 0, 10), part(1, 10, 20), part(1, 20, 30), part(0, 30, 31), part(5, 31, 100)];
+        expect(
+            &recording,
+            &by_waits(&recording, &parts),
+            &[("-", 10), ("gen", 20), ("-", 1), ("part", 69)],
+        );
     }
 
     #[test]

@@ -136,11 +136,6 @@ fn what_is_taken_out_is_missed_and_nothing_else_changes() {
             if quantity == Quantity::Argv && depends_on_names(figure) {
                 continue;
             }
-            // Without waits, the chain is worked out from times instead, which each row says (`found_by`).
-            if quantity == Quantity::Waits && figure.starts_with("step_path[") {
-                assert!(figure.contains("Text(\"times\")"), "{figure}");
-                continue;
-            }
             let expected = whole.get(figure);
             let same = expected.is_some_and(|expected| close(figure, *value, *expected));
             if !same {

@@ -3,7 +3,7 @@
 use proctrace_findings::{Figure, Table, Unit, Values, counted};
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::step_order::declared_needs;
-use proctrace_overview::step_path::{Along, FoundBy, StepPath, Stretch, slacks, step_path};
+use proctrace_overview::step_path::{Along, Stretch, by_needs, by_waits, slacks};
 use proctrace_overview::steps::{StepGroup, StepSum, group_of, groups, sums};
 use proctrace_recording::Recording;
 use proctrace_wire::Quantity;
@@ -15,6 +15,9 @@ use crate::shares::percent;
 const ROWS: &[Quantity] = &[Quantity::Forks, Quantity::Execs, Quantity::Argv];
 /// Without times there is no chain.
 const CHAIN: &[Quantity] = &[Quantity::Forks, Quantity::Execs, Quantity::Argv, Quantity::Times];
+/// Nor without waits a critical path.
+const PATH: &[Quantity] =
+    &[Quantity::Forks, Quantity::Execs, Quantity::Argv, Quantity::Times, Quantity::Waits];
 
 pub(crate) fn section(of: &Analysis<'_>, _: &Options) -> Content {
     let recording = of.recording;
@@ -23,16 +26,26 @@ pub(crate) fn section(of: &Analysis<'_>, _: &Options) -> Content {
     let needs = declared_needs(recording);
     let mut tables =
         vec![groups_table(recording, &groups), steps_table(recording, &sums, needs.as_deref())];
-    let path = of.path().map(|path| &path.steps[..]);
-    if let Some(path) = step_path(recording, &sums, path, needs.as_deref()) {
-        tables.insert(1, path_table(recording, &path));
+    if let Some(needs) = needs.as_deref().filter(|_| !sums.is_empty()) {
+        let chain = by_needs(recording, &sums, needs);
+        let table =
+            Table::new("step_chain", "What the end waited for, by declared needs").rows_need(CHAIN);
+        tables.insert(1, stretches_table(recording, table, &chain).note(
+            "Each step after the one of those it needs that ended last. A step waits for a slot if all that it needs has ended, and \
+             it begins only when another one ends.",
+        ));
+    }
+    if let Some(path) = of.path().filter(|_| !sums.is_empty()) {
+        let chain = by_waits(recording, &path.steps);
+        let table = Table::new("step_path", "The critical path, by steps").rows_need(PATH);
+        tables.insert(1, stretches_table(recording, table, &chain));
     }
     Content { tables, charts: Vec::new() }
 }
 
-/// The chain of steps that the end of the job waited for.
-fn path_table(recording: &Recording, path: &StepPath) -> Table {
-    let of = || path.stretches.iter();
+/// Stretches of a chain, in order of time.
+fn stretches_table(recording: &Recording, table: Table, stretches: &[Stretch]) -> Table {
+    let of = || stretches.iter();
     let name = |step: u32| &*recording.steps.all[step as usize].named.name;
     let what = |stretch: &Stretch| match stretch.along {
         Along::Step(step) => name(step).to_owned(),
@@ -51,14 +64,11 @@ fn path_table(recording: &Recording, path: &StepPath) -> Table {
         Along::Short(_) => "short",
     };
     let since = |time_ns: u64| time_ns.saturating_sub(recording.first_ns);
-    let table = Table::new("step_path", "What the end waited for, in order of time")
-        .rows_need(CHAIN)
+    table
         .text("what", "step", of().map(what))
         .column("step", "step", Unit::Text, Values::Text(of().map(step).collect()))
         .detail()
         .text("kind", "kind", of().map(kind))
-        .detail()
-        .text("found_by", "found by", of().map(|_| path.found_by.name()))
         .detail()
         .whole("begin_ns", "begin", Unit::Nanoseconds, of().map(|of| since(of.begin_ns)))
         .whole("wall_ns", "wall", Unit::Nanoseconds, of().map(Stretch::length_ns))
@@ -68,18 +78,7 @@ fn path_table(recording: &Recording, path: &StepPath) -> Table {
             Unit::Percent,
             of().map(|of| percent(of.length_ns() as f64, recording.wall_ns() as f64)),
         )
-        .longest_by("wall_ns");
-    table.note(match path.found_by {
-        FoundBy::Waits => "The critical path, from who woke whom, by the innermost steps.",
-        FoundBy::Needs => {
-            "From the declared needs: each step after the one of them that ended last. A step waits for a slot while others \
-             run although all that it needs has ended."
-        }
-        FoundBy::Times => {
-            "From times only: each step after the one that had ended last when it began. record --waits, or --steps with a \
-             file that declares needs, tells more."
-        }
-    })
+        .longest_by("wall_ns")
 }
 
 fn system_percent(figures: &proctrace_findings::Figures) -> Option<f64> {
