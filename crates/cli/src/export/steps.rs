@@ -48,7 +48,8 @@ pub(super) fn write(to: &Path, traces: &[PathBuf], what: Of, with: &RulesArgs) -
         return Ok(ExitCode::SUCCESS);
     }
     refuse_traces(to)?;
-    whole::write(to, text.as_bytes())?;
+    // Names of steps may be commands, with secrets in them.
+    whole::fill(to, |out| Ok(out.write_all(text.as_bytes())?))?;
     say::note(&format!("{items} written to {}", to.display()));
     Ok(ExitCode::SUCCESS)
 }
