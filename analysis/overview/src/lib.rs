@@ -27,6 +27,7 @@ pub mod requests;
 pub mod rule_uses;
 pub mod stacks;
 pub mod step_files;
+pub mod step_needs;
 pub mod step_order;
 pub mod step_path;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The order of steps that pass files on: declared by a table or a graph of files, or missing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use proctrace_recording::Recording;
 use proctrace_recording::steps::Steps;
@@ -100,25 +100,30 @@ pub fn step_flows<'a>(recording: &Recording, files: &[StepFile<'a>]) -> Vec<Step
             }
         }
     }
-    let names = Names::new(steps);
-    let mut waits_for: Option<(u32, Vec<bool>)> = None;
+    let names = Names::of(steps);
+    // What a reader waits for, by the graph and by name.
+    let mut waits_for: Option<(u32, Vec<bool>, Option<Vec<bool>>)> = None;
     let mut all: Vec<StepFlow<'a>> = Vec::with_capacity(flows.len());
     for ((reader, writer), Flow { mut flow, looked_at }) in flows {
-        flow.order = names.order(writer, reader);
+        let products = made.by_step.get(&reader);
+        let (_, before, named_before) = match &mut waits_for {
+            Some(of) if of.0 == reader => of,
+            of => of.insert((
+                reader,
+                products.map(|products| steps.graph.before(products)).unwrap_or_default(),
+                names.before(reader),
+            )),
+        };
+        flow.order = names.order(named_before.as_deref(), writer, reader);
         if flow.order == Order::Unknown
-            && !looked_at.is_empty()
-            && let Some(products) = made.by_step.get(&reader)
+            && let Some(products) = products.filter(|_| !looked_at.is_empty())
         {
-            if waits_for.as_ref().is_none_or(|(of, _)| *of != reader) {
-                waits_for = Some((reader, steps.graph.before(products)));
-            }
-            let before = waits_for.as_ref().map_or(&[][..], |(_, before)| before);
             let comes_before = |number: u32| before.get(number as usize).is_some_and(|is| *is);
             match looked_at.iter().find(|(number, _)| !comes_before(*number)) {
                 None => flow.order = Order::Declared,
                 // A make within a make, or a script that calls several, has an order of its own.
                 Some(_) if started_by(recording, writer) != started_by(recording, reader) => {}
-                Some(_) if steps.graph.is_in_order => {}
+                Some(_) if products.iter().any(|product| steps.graph.is_in_order(*product)) => {}
                 Some((_, path)) => {
                     flow.order = Order::Missing;
                     flow.example = path;
@@ -142,14 +147,14 @@ fn is_in_cache(path: &[u8]) -> bool {
 }
 
 /// Files of the graph, and who made them.
-struct Made<'a> {
+pub(crate) struct Made<'a> {
     recording: &'a Recording,
     /// Numbers of those that each step wrote.
-    by_step: BTreeMap<u32, Vec<u32>>,
+    pub(crate) by_step: BTreeMap<u32, Vec<u32>>,
 }
 
 impl<'a> Made<'a> {
-    fn of(recording: &'a Recording, files: &[StepFile<'_>]) -> Self {
+    pub(crate) fn of(recording: &'a Recording, files: &[StepFile<'_>]) -> Self {
         let mut made = Self { recording, by_step: BTreeMap::new() };
         if recording.steps.graph.is_empty() {
             return made;
@@ -162,6 +167,17 @@ impl<'a> Made<'a> {
             }
         }
         made
+    }
+
+    /// The steps that wrote each file of the graph, in order of their beginnings.
+    pub(crate) fn writers(&self) -> BTreeMap<u32, Vec<u32>> {
+        let mut writers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (step, products) in &self.by_step {
+            for product in products {
+                writers.entry(*product).or_default().push(*step);
+            }
+        }
+        writers
     }
 
     /// The number of a file that something makes, in terms of one of these steps.
@@ -180,126 +196,66 @@ impl<'a> Made<'a> {
 /// Orders that tables declare: by name, as a step may run more than once.
 struct Names<'a> {
     steps: &'a Steps,
-    /// All that must come before the step of a name.
-    before: BTreeMap<&'a str, BTreeSet<&'a str>>,
+    /// Numbers of the names that the table declares, and of what they need.
+    numbers: BTreeMap<&'a str, usize>,
+    /// The needs of each; none for names that are only needed.
+    needs: Vec<Vec<usize>>,
 }
 
 impl<'a> Names<'a> {
-    fn new(steps: &'a Steps) -> Self {
-        let mut before = BTreeMap::new();
-        for name in steps.needs.keys() {
-            let mut found: BTreeSet<&str> = BTreeSet::new();
-            let mut next: Vec<&str> = vec![name];
-            while let Some(step) = next.pop() {
-                for need in steps.needs.get(step).into_iter().flatten() {
-                    if found.insert(need) {
-                        next.push(need);
-                    }
+    fn of(steps: &'a Steps) -> Self {
+        let all = steps.needs.iter().flat_map(|(name, needs)| needs.iter().chain([name]));
+        let mut numbers: BTreeMap<&str, usize> = all.map(|name| (&**name, 0)).collect();
+        for (at, number) in numbers.values_mut().enumerate() {
+            *number = at;
+        }
+        let mut needs = vec![Vec::new(); numbers.len()];
+        for (name, of) in &steps.needs {
+            needs[numbers[&**name]] = of.iter().map(|need| numbers[&**need]).collect();
+        }
+        Self { steps, numbers, needs }
+    }
+
+    fn name(&self, step: u32) -> &str {
+        &self.steps.all[step as usize].named.name
+    }
+
+    /// All that must come before a step, directly or not, by number; `None` if nothing is declared of it.
+    fn before(&self, step: u32) -> Option<Vec<bool>> {
+        self.steps.needs.get(self.name(step))?;
+        let mut found = vec![false; self.needs.len()];
+        let mut next = vec![*self.numbers.get(self.name(step))?];
+        while let Some(name) = next.pop() {
+            for need in &self.needs[name] {
+                if !std::mem::replace(&mut found[*need], true) {
+                    next.push(*need);
                 }
             }
-            before.insert(&**name, found);
         }
-        Self { steps, before }
+        Some(found)
     }
 
-    fn order(&self, writer: u32, reader: u32) -> Order {
-        let name = |step: u32| &*self.steps.all[step as usize].named.name;
-        let (writer, reader) = (name(writer), name(reader));
-        match self.before.get(reader) {
-            Some(_) if !self.before.contains_key(writer) => Order::Unknown,
-            Some(before) if before.contains(writer) => Order::Declared,
-            // A second try of the same step.
-            Some(_) if writer == reader => Order::Declared,
-            Some(_) => Order::Missing,
-            None => Order::Unknown,
-        }
-    }
-}
-
-/// For each step, those that are declared to come before it, directly, `None` if nothing is declared of it; `None` as a whole
-/// if nothing is declared of any. By name, of
-/// steps that ran more than once the last one before; by the graph, for steps that are called like what they make.
-pub fn declared_needs(recording: &Recording) -> Option<Vec<Option<Vec<u32>>>> {
-    if !are_orders_declared(recording) {
-        return None;
-    }
-    let steps = &recording.steps;
-    let numbers = || (0_u32..).zip(&steps.all);
-    let mut by_name: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
-    let mut product_of: BTreeMap<u32, u32> = BTreeMap::new();
-    let mut products: Vec<Option<u32>> = Vec::with_capacity(steps.all.len());
-    for (at, step) in numbers() {
-        by_name.entry(&step.named.name).or_default().push(at);
-        let name = step.named.name.as_bytes();
-        let path = [&*step.directory, b"/", name].concat();
-        let product = steps.graph.made(&path, &step.directory);
-        product_of.extend(product.map(|product| (product, at)));
-        products.push(product);
-    }
-    let needs = numbers().map(|(at, step)| {
-        let product = products[at as usize];
-        let named = steps.needs.get(&step.named.name);
-        if named.is_none() && product.is_none() {
-            return None;
-        }
-        let before = |name: &String| {
-            let all = by_name.get(&**name)?;
-            all.iter().rev().find(|other| **other < at).or(all.last()).copied()
+    fn order(&self, before: Option<&[bool]>, writer: u32, reader: u32) -> Order {
+        let (Some(before), true) = (before, self.steps.needs.contains_key(self.name(writer)))
+        else {
+            return Order::Unknown;
         };
-        let mut needs: Vec<u32> = named.into_iter().flatten().filter_map(before).collect();
-        if let Some(product) = product {
-            let nearest = steps.graph.nearest(product, |file| product_of.contains_key(&file));
-            needs.extend(nearest.iter().filter_map(|file| product_of.get(file)));
-        }
-        needs.retain(|need| *need != at);
-        Some(needs)
-    });
-    let needs: Vec<Option<Vec<u32>>> = needs.collect();
-    needs.iter().flatten().any(|needs| !needs.is_empty()).then_some(needs)
-}
-
-/// Declared needs of a step of which it reads nothing: names of the one that waits and of the one it waits for. Only of
-/// steps that ran, and only if opens were recorded.
-pub fn unused_needs<'a>(
-    recording: &'a Recording,
-    files: &[StepFile<'_>],
-    flows: &[StepFlow<'_>],
-) -> Vec<(&'a str, &'a str)> {
-    let steps = &recording.steps;
-    let name = |step: u32| &*steps.all[step as usize].named.name;
-    let ran: BTreeSet<&str> = steps.all.iter().map(|step| &*step.named.name).collect();
-    let used: BTreeSet<(&str, &str)> =
-        flows.iter().map(|flow| (name(flow.reader), name(flow.writer))).collect();
-    let by_name = steps
-        .needs
-        .iter()
-        .flat_map(|(reader, needs)| needs.iter().map(move |need| (reader.as_str(), need.as_str())));
-    let mut unused: BTreeSet<(&str, &str)> = by_name
-        .filter(|(reader, need)| ran.contains(reader) && ran.contains(need))
-        .filter(|pair| !used.contains(pair))
-        .collect();
-    let made = Made::of(recording, files);
-    let pairs =
-        made.by_step.iter().flat_map(|(step, products)| products.iter().map(|of| (*of, *step)));
-    let by_product: BTreeMap<u32, u32> = pairs.collect();
-    for (reader, products) in &made.by_step {
-        for from in products.iter().flat_map(|product| steps.graph.direct(*product)) {
-            let Some(writer) = by_product.get(&from).filter(|writer| *writer != reader) else {
-                continue;
-            };
-            let pair = (name(*reader), name(*writer));
-            if !used.contains(&pair) {
-                unused.insert(pair);
-            }
+        let number = self.numbers.get(self.name(writer));
+        let is_before = number.and_then(|number| before.get(*number)).is_some_and(|is| *is);
+        // A second try of the same step.
+        if is_before || self.name(writer) == self.name(reader) {
+            Order::Declared
+        } else {
+            Order::Missing
         }
     }
-    unused.into_iter().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::step_files::{Level, step_files};
+    use crate::step_needs::unused_needs;
     use crate::step_scenes::{WRITE, renaming, table, with};
     use proctrace_classify::Rules;
     use proctrace_scenes::{MS, Scene};
@@ -349,6 +305,8 @@ mod tests {
         assert!(flows.iter().all(|flow| flow.order == Order::Unknown), "{flows:?}");
     }
 
+    const RECIPE: &str = "#  recipe to execute (from 'Makefile', line 1):\n\tx\n";
+
     #[test]
     fn who_renames_what_another_step_wrote_comes_after_it() {
         let recording = renaming(|scene| {
@@ -382,7 +340,8 @@ mod tests {
             scene.exit(50 * MS, task, (0, 0));
         }
         let text = format!(
-            "# Make data base, printed on x\nCURDIR := /work\n# Files\ngen.h:\na.o: a.c {object_from}\napp: a.o\n"
+            "# Make data base, printed on x\nCURDIR := /work\n# Files\ngen.h:\n{RECIPE}a.o: a.c {object_from}\n{RECIPE}\
+             app: a.o\n{RECIPE}"
         );
         let rules = Rules::generic().with_steps("database", text.as_bytes()).unwrap();
         scene.launched_in("/work").load_by(&rules, None)
@@ -399,7 +358,9 @@ mod tests {
         scene.exec_with(8 * MS, 4, "/usr/bin/cc", &["cc", "-o", "a.o"], (0, 0));
         scene.open(9 * MS, 4, 1, "/work/gen.h", 0).open(10 * MS, 4, 2, "/work/a.o", WRITE);
         scene.exit(11 * MS, 4, (0, 0)).exit(12 * MS, 3, (0, 0)).exit(13 * MS, 1, (0, 0));
-        let text = "# Make data base, printed on x\nCURDIR := /work\n# Files\nall: gen.h\ngen.h:\na.o: a.c\n";
+        let text = format!(
+            "# Make data base, printed on x\nCURDIR := /work\n# Files\nall: gen.h\n{RECIPE}gen.h:\n{RECIPE}a.o: a.c\n{RECIPE}"
+        );
         let rules = Rules::built_in().with_steps("database", text.as_bytes()).unwrap();
         let recording = scene.launched_in("/work").load_by(&rules, None);
         let flows = step_flows(&recording, &step_files(&recording, Level::Innermost));

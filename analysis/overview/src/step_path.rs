@@ -89,7 +89,7 @@ struct Walk<'a> {
     back: Vec<Stretch>,
 }
 
-/// The chain back from the end of the command, by what [`declared_needs`](crate::step_order::declared_needs) says: before a
+/// The chain back from the end of the command, by what [`declared_needs`](crate::step_needs::declared_needs) says: before a
 /// step comes the one that it needs and that ended last; before one of which nothing is declared, the one that had ended
 /// last. In order of time and without gaps.
 pub fn by_needs(
@@ -189,7 +189,7 @@ pub fn slacks(sums: &[StepSum], needs: &[Option<Vec<u32>>]) -> Vec<Option<u64>> 
 mod tests {
     use super::*;
     use crate::path::Doing;
-    use crate::step_order::declared_needs;
+    use crate::step_needs::declared_needs;
     use crate::steps::sums;
     use proctrace_classify::Rules;
     use proctrace_scenes::{MS, Scene};

@@ -8,6 +8,9 @@ use crate::fast::{FastMap, FastSet};
 const FILES_MAX: usize = 1 << 22;
 const PAIRS_MAX: usize = 1 << 24;
 
+/// What `make -p` says of a target that it has commands for; before 4.0, and since. Others only stand for what they need.
+const HAS_RECIPE: [&[u8]; 2] = [b"#  recipe to execute", b"#  commands to execute"];
+
 /// Files and what they are made from.
 #[derive(Debug, Clone, Default)]
 pub struct FileGraph {
@@ -15,14 +18,14 @@ pub struct FileGraph {
     numbers: FastMap<Vec<u8>, u32>,
     files: Vec<File>,
     pairs: usize,
-    /// True if a makefile has its makes run one command at a time (`.NOTPARALLEL`): the order of its lines counts.
-    pub is_in_order: bool,
 }
 
 #[derive(Debug, Clone, Default)]
 struct File {
     made_from: Vec<u32>,
     is_made: bool,
+    /// Its makefile has commands run one at a time (`.NOTPARALLEL`): the order of its lines counts.
+    is_in_order: bool,
     /// False for what is only a knot of lines in the graph.
     is_file: bool,
 }
@@ -38,6 +41,11 @@ impl FileGraph {
         let below = path.strip_prefix(directory).and_then(|rest| rest.strip_prefix(b"/"));
         let number = self.numbers.get(path).or_else(|| self.numbers.get(below?))?;
         self.files.get(*number as usize)?.is_made.then_some(*number)
+    }
+
+    /// True if a file is made by commands that run one at a time, in the order of the makefile.
+    pub fn is_in_order(&self, file: u32) -> bool {
+        self.files.get(file as usize).is_some_and(|file| file.is_in_order)
     }
 
     /// All that these files are made from, directly or not, as a set by number; they themselves are no part of it.
@@ -67,9 +75,9 @@ impl FileGraph {
         all
     }
 
-    /// The first files that are wanted on the ways back from a file.
-    pub fn nearest(&self, file: u32, wanted: impl Fn(u32) -> bool) -> Vec<u32> {
-        let (mut found, mut seen, mut next) = (Vec::new(), FastSet::default(), vec![file]);
+    /// The first files that are wanted on the ways back from these.
+    pub fn nearest(&self, files: &[u32], wanted: impl Fn(u32) -> bool) -> Vec<u32> {
+        let (mut found, mut seen, mut next) = (Vec::new(), FastSet::default(), files.to_vec());
         while let Some(file) = next.pop() {
             for from in self.files.get(file as usize).into_iter().flat_map(|file| &file.made_from) {
                 if seen.insert(*from) {
@@ -101,11 +109,6 @@ impl FileGraph {
         Ok(number)
     }
 
-    fn makes(&mut self, from: u32, made: u32) -> Result<(), &'static str> {
-        self.files[made as usize].is_made = true;
-        self.comes_before(from, made)
-    }
-
     fn comes_before(&mut self, from: u32, file: u32) -> Result<(), &'static str> {
         self.pairs += 1;
         if self.pairs > PAIRS_MAX {
@@ -122,6 +125,8 @@ impl FileGraph {
     /// If a line is neither a node, an edge nor an attribute.
     pub fn add_dot(&mut self, source: &str, dot: &[u8]) -> Result<(), RulesError> {
         let mut nodes: FastMap<&[u8], u32> = FastMap::default();
+        // Their outputs are made by whatever makes their inputs, or stand for these.
+        let mut phony: FastSet<u32> = FastSet::default();
         // A node may come after the edges of it: its name is given first.
         let lines = || dot.split(|byte| *byte == b'\n').enumerate();
         let error = |line: usize, message: &str| RulesError {
@@ -140,18 +145,32 @@ impl FileGraph {
                 Some(label) if !is_knot => self.number(&unescaped(label)),
                 _ => self.knot(),
             };
-            nodes.insert(id, number.map_err(|why| error(at, why))?);
+            let number = number.map_err(|why| error(at, why))?;
+            if is_knot && label(rest) == Some(b"phony") {
+                phony.insert(number);
+            }
+            nodes.insert(id, number);
         }
         for (at, line) in lines() {
             let Some((from, rest)) = quoted(line) else { continue };
             let Some(rest) = rest.trim_ascii_start().strip_prefix(b"->") else { continue };
-            let Some((made, _)) = quoted(rest) else {
+            let Some((made, rest)) = quoted(rest) else {
                 return Err(error(at, "an edge leads to a node in quotes"));
             };
-            let (Some(from), Some(made)) = (nodes.get(from), nodes.get(made)) else {
-                return Err(error(at, "an edge of a node that is not described"));
+            // ninja 1.11 describes no second outputs that nothing needs.
+            let mut number = |id| match nodes.get(id) {
+                Some(number) => Ok(*number),
+                None => self.knot().inspect(|number| {
+                    nodes.insert(id, *number);
+                }),
             };
-            self.makes(*from, *made).map_err(|why| error(at, why))?;
+            let (from, made) = number(from)
+                .and_then(|from| Ok((from, number(made)?)))
+                .map_err(|why| error(at, why))?;
+            let is_phony =
+                phony.contains(&from) || label(rest).is_some_and(|of| of.trim_ascii() == b"phony");
+            self.files[made as usize].is_made |= !is_phony;
+            self.comes_before(from, made).map_err(|why| error(at, why))?;
         }
         if nodes.is_empty() {
             return Err(error(0, "a graph without nodes: give what `ninja -t graph` prints"));
@@ -167,6 +186,7 @@ impl FileGraph {
         let mut directory: &[u8] = b"";
         let (mut is_of_files, mut is_no_target) = (false, false);
         let mut last: Vec<u32> = Vec::new();
+        let (mut of_this, mut is_in_order): (Vec<u32>, bool) = (Vec::new(), false);
         let before = self.files.len();
         let lines = text.split(|byte| *byte == b'\n').enumerate();
         for (at, line) in lines {
@@ -176,6 +196,10 @@ impl FileGraph {
                 is_of_files = true;
             } else if line.starts_with(b"# files hash-table") {
                 is_of_files = false;
+                for file in of_this.drain(..).filter(|_| is_in_order) {
+                    self.files[file as usize].is_in_order = true;
+                }
+                is_in_order = false;
             }
             if !is_of_files {
                 continue;
@@ -184,14 +208,23 @@ impl FileGraph {
                 is_no_target = true;
                 continue;
             } else if let Some(names) = line.strip_prefix(b"#  Also makes:") {
-                self.also_makes(&last, directory, names)
+                self.also_makes(&mut last, directory, names)
+            } else if HAS_RECIPE.iter().any(|words| line.starts_with(words)) {
+                for file in &last {
+                    self.files[*file as usize].is_made = true;
+                }
+                continue;
             } else if line.is_empty()
                 || matches!(line[0], b'#' | b'\t')
                 || std::mem::take(&mut is_no_target)
             {
                 continue;
             } else {
-                self.rule(directory, line).map(|made| last = made)
+                is_in_order |= line.starts_with(b".NOTPARALLEL:");
+                self.rule(directory, line).map(|made| {
+                    of_this.extend(&made);
+                    last = made;
+                })
             };
             added.map_err(|why| RulesError {
                 name: source.to_owned(),
@@ -221,17 +254,11 @@ impl FileGraph {
         let mut made = Vec::new();
         for target in words(targets) {
             // .PHONY and the like say something of the files, and are none.
-            if target == b".NOTPARALLEL" {
-                self.is_in_order = true;
-            }
             let is_special = target.first() == Some(&b'.')
                 && target[1..].iter().all(|letter| letter.is_ascii_uppercase() || *letter == b'_');
             if !is_special {
                 made.push(self.number(&absolute(directory, &target))?);
             }
-        }
-        for target in &made {
-            self.files[*target as usize].is_made = true;
         }
         if made.is_empty() {
             return Ok(made);
@@ -245,7 +272,7 @@ impl FileGraph {
             }
             let from = self.number(&absolute(directory, &word))?;
             for target in &made {
-                self.makes(from, *target)?;
+                self.comes_before(from, *target)?;
             }
             for first in &before {
                 self.comes_before(*first, from)?;
@@ -258,16 +285,17 @@ impl FileGraph {
     /// Files that one recipe makes together depend on each other as far as the order of commands is concerned.
     fn also_makes(
         &mut self,
-        made: &[u32],
+        made: &mut Vec<u32>,
         directory: &[u8],
         names: &[u8],
     ) -> Result<(), &'static str> {
         for name in words(names) {
             let other = self.number(&absolute(directory, &name))?;
-            for file in made {
-                self.makes(other, *file)?;
-                self.makes(*file, other)?;
+            for file in made.iter() {
+                self.comes_before(other, *file)?;
+                self.comes_before(*file, other)?;
             }
+            made.push(other);
         }
         Ok(())
     }
@@ -390,8 +418,8 @@ node [fontsize=10, shape=box, height=0.25]
         let app = made("out/app").unwrap();
         assert!(graph.before(&[app])[header as usize]);
         assert_eq!(graph.direct(app), [a, b]);
-        assert_eq!(graph.nearest(app, |file| file == header), [header]);
-        assert!(graph.nearest(b, |file| file == header).is_empty());
+        assert_eq!(graph.nearest(&[app], |file| file == header), [header]);
+        assert!(graph.nearest(&[b], |file| file == header).is_empty());
         // A source is not made, and another directory has other files.
         assert_eq!(made("a.c"), None);
         assert_eq!(graph.made(b"/job/out/a.o", b"/job/build"), None);
@@ -399,12 +427,15 @@ node [fontsize=10, shape=box, height=0.25]
 
     #[test]
     fn data_bases_of_make_say_what_comes_before() {
-        let text = b"# GNU Make 4.3\nCURDIR := /job/sub\n# Files\n\nz: ../m/app\n#  Implicit\n\tcp ../m/app z\n\
-            # files hash-table stats:\nCURDIR := /job\nm/no: m/gen.h\n# Files\nall: m/app\nm/app: m/a.o m/b\\ c.o\n\
-            m/a.o: a.c | m/gen.h\n\ngcc -c $< -o $@\n# Not a target:\na.c:\nm/gen.h:\nm/q.x: a.c\n#  Also makes: m/q.y\n\
-            w.all: w.a .WAIT w.b\nw.a:\nw.b:\n.PHONY: all\n# files hash-table stats:\n";
+        let recipe = "\n#  recipe to execute (from 'Makefile', line 1):\n\tx\n";
+        let text = format!(
+            "# GNU Make 4.3\nCURDIR := /job/sub\n# Files\n\nz: ../m/app\n#  Implicit{recipe}\
+             # files hash-table stats:\nCURDIR := /job\nm/no: m/gen.h\n# Files\nall: m/app\nm/app: m/a.o m/b\\ c.o{recipe}\
+             m/a.o: a.c | m/gen.h{recipe}# Not a target:\na.c:\nm/gen.h:{recipe}m/q.x: a.c\n#  Also makes: m/q.y{recipe}\
+             w.all: w.a .WAIT w.b{recipe}w.a:{recipe}w.b:{recipe}side: m/app\n.PHONY: all\n# files hash-table stats:\n"
+        );
         let mut graph = FileGraph::default();
-        graph.add_make("database", text).unwrap();
+        graph.add_make("database", text.as_bytes()).unwrap();
         let made = |name: &str| graph.made(name.as_bytes(), b"/elsewhere");
         let (a, header) = (made("/job/m/a.o").unwrap(), made("/job/m/gen.h").unwrap());
         assert!(graph.before(&[a])[header as usize]);
@@ -416,20 +447,39 @@ node [fontsize=10, shape=box, height=0.25]
         assert!(
             graph.before(&[second])[first as usize] && !graph.before(&[first])[second as usize]
         );
-        assert!(!graph.is_in_order);
-        let mut in_order = FileGraph::default();
-        in_order.add_make("database", b"CURDIR := /x\n# Files\n.NOTPARALLEL:\na: b\n").unwrap();
-        assert!(in_order.is_in_order);
-        for none in ["/job/a.c", "/job/.PHONY", "/job/m/no", "/job/m/b c.o"] {
+        // Those of a makefile that runs one command at a time, and no others.
+        let one_at_a_time = format!(
+            "CURDIR := /x\n# Files\n.NOTPARALLEL:\nb:{recipe}# files hash-table stats:\n{text}"
+        );
+        let mut both = FileGraph::default();
+        both.add_make("database", one_at_a_time.as_bytes()).unwrap();
+        let in_order = |path: &str| both.is_in_order(both.made(path.as_bytes(), b"").unwrap());
+        assert!(in_order("/x/b") && !in_order("/job/m/a.o"));
+        for none in
+            ["/job/a.c", "/job/.PHONY", "/job/m/no", "/job/m/b c.o", "/job/all", "/job/side"]
+        {
             assert_eq!(made(none), None, "{none}");
         }
+    }
+
+    /// ninja 1.11 prints no node for a second output that nothing needs; what is phony is made by others.
+    #[test]
+    fn graphs_of_cmake_have_phony_edges_and_outputs_without_a_node() {
+        let dot = b"digraph ninja {\n\"1\" [label=\"gen.h\"]\n\"2\" [label=\"CUSTOM_COMMAND\", shape=ellipse]\n\
+            \"2\" -> \"1\"\n\"2\" -> \"3\"\n\"4\" [label=\"gen\"]\n\"1\" -> \"4\" [label=\" phony\"]\n\
+            \"5\" [label=\"all\"]\n\"6\" [label=\"phony\", shape=ellipse]\n\"6\" -> \"5\"\n\"4\" -> \"6\" [arrowhead=none]\n}\n";
+        let mut graph = FileGraph::default();
+        graph.add_dot("g.dot", dot).unwrap();
+        let made = |name: &str| graph.made(format!("/b/{name}").as_bytes(), b"/b");
+        assert!(made("gen.h").is_some());
+        assert_eq!((made("gen"), made("all")), (None, None));
     }
 
     #[test]
     fn what_is_no_graph_is_an_error_with_its_line() {
         let of = |text: &[u8]| FileGraph::default().add_dot("g.dot", text).unwrap_err().to_string();
         assert!(of(b"digraph {\n}\n").contains("without nodes"));
-        assert!(of(b"digraph {\n\"a\" [label=\"x\"]\n\"a\" -> \"b\"\n").contains(":3:"));
+        assert!(of(b"digraph {\n\"a\" [label=\"x\"]\n\"a\" -> b\n").contains(":3:"));
         let of = FileGraph::default().add_make("m.txt", b"all: x\n").unwrap_err().to_string();
         assert!(of.contains("make -pn"), "{of}");
     }

@@ -3,9 +3,8 @@
 use proctrace_findings::{Table, Unit, Values};
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::step_files::{Level, StepFile, StepUse, step_files};
-use proctrace_overview::step_order::{
-    Order, StepFlow, are_orders_declared, step_flows, unused_needs,
-};
+use proctrace_overview::step_needs::unused_needs;
+use proctrace_overview::step_order::{Order, StepFlow, are_orders_declared, step_flows};
 use proctrace_recording::Recording;
 use proctrace_wire::Quantity;
 use proctrace_wire::escape::to_text;

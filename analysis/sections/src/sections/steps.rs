@@ -2,7 +2,7 @@
 
 use proctrace_findings::{Figure, Table, Unit, Values, counted};
 use proctrace_overview::options::{Content, Options};
-use proctrace_overview::step_order::declared_needs;
+use proctrace_overview::step_needs::declared_needs;
 use proctrace_overview::step_path::{Along, Stretch, by_needs, by_waits, slacks};
 use proctrace_overview::steps::{StepGroup, StepSum, group_of, groups, sums};
 use proctrace_recording::Recording;
