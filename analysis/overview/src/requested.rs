@@ -34,12 +34,15 @@ impl Asked {
         };
         let is = |name: &str| job.contains_key(name);
         if is("SLURM_JOB_ID") {
-            let cores = number("SLURM_CPUS_ON_NODE");
+            let all = number("SLURM_CPUS_ON_NODE");
+            // What is given may be more than was asked for: whole cores of two threads, whole nodes.
+            let given = all.filter(|(cores, _)| *cores > THREADS_OF_CORE);
+            let cores = number("SLURM_CPUS_PER_TASK").or(given);
             let mebibytes = |(value, name): From| (value.saturating_mul(MEBIBYTE), name);
             // Megabytes in terms of sbatch(1) are binary ones.
             let per_core = || {
                 let (per_core, name) = number("SLURM_MEM_PER_CPU")?;
-                Some((per_core.saturating_mul(cores?.0), name))
+                Some((per_core.saturating_mul(all?.0), name))
             };
             let wall_ns = || {
                 let (end_s, name) = number("SLURM_JOB_END_TIME")?;
@@ -68,6 +71,20 @@ const NUMBERS: [&str; 4] =
 /// Programs that have a daemon start what they run, here or on other nodes: it does not descend from the command.
 const LAUNCHERS: [&str; 6] = ["srun", "mpirun", "mpiexec", "orterun", "prun", "aprun"];
 
+/// CPUs of a core that a job may be given for one that it asks for.
+const THREADS_OF_CORE: u64 = 2;
+/// A job has begun with its command if the time between them is less than this part of its limit.
+const BEGIN_PART: u64 = 20;
+
+/// True if the recording began with the job: another stage may have had its time before.
+fn began_with_job(recording: &Recording, limit_ns: u64) -> bool {
+    let header = &recording.header;
+    let began = header.job.get("SLURM_JOB_START_TIME").and_then(|time| time.parse::<u64>().ok());
+    let later_ns =
+        began.map(|began| header.started_unix_ns.saturating_sub(began.saturating_mul(SECOND_NS)));
+    later_ns.is_some_and(|later_ns| later_ns <= limit_ns / BEGIN_PART)
+}
+
 /// True if processes of the job may be missing from the recording.
 fn has_other_parts(recording: &Recording) -> bool {
     let job = &recording.header.job;
@@ -86,7 +103,8 @@ pub fn mismatches(recording: &Recording) -> Vec<Mismatch> {
     if !whole || recording.wall_ns() < SHORTEST_NS || has_other_parts(recording) {
         return Vec::new();
     }
-    let asked = Asked::of(&recording.header.job);
+    let mut asked = Asked::of(&recording.header.job);
+    asked.wall_ns = asked.wall_ns.filter(|(limit_ns, _)| began_with_job(recording, *limit_ns));
     if asked == Asked::default() {
         return Vec::new();
     }
@@ -162,6 +180,12 @@ mod tests {
         );
         // It needs most of them for a part of the time.
         assert_eq!(found(&slurm[..2], 6.5), []);
+        // One CPU, and the other thread of its core; but two if they were asked for.
+        let one =
+            [("SLURM_JOB_ID", "7"), ("SLURM_CPUS_ON_NODE", "2"), ("SLURM_CPUS_PER_TASK", "1")];
+        assert_eq!((found(&one[..2], 1.0), found(&one, 1.0)), (vec![], vec![]));
+        let two = [("SLURM_JOB_ID", "7"), ("SLURM_CPUS_PER_TASK", "2")];
+        assert_eq!(found(&two, 1.0), [(Resource::Cores, 2, "SLURM_CPUS_PER_TASK")]);
         assert_eq!(found(&[("SLURM_JOB_ID", "7"), ("SLURM_MEM_PER_NODE", "0")], 1.0), []);
         assert_eq!(found(&[("SLURM_JOB_ID", "7"), ("SLURM_CPUS_ON_NODE", "many")], 1.0), []);
     }
@@ -194,5 +218,24 @@ mod tests {
         assert_eq!(load("/bin/sim", ("SLURM_NTASKS", "1")), 1);
         assert_eq!(load("/bin/sim", ("SLURM_NTASKS", "8")), 0);
         assert_eq!(load("/usr/bin/srun", ("SLURM_NTASKS", "1")), 0);
+    }
+
+    #[test]
+    fn a_stage_of_a_job_is_not_compared_with_the_time_of_all() {
+        let found = |after_s: u64| {
+            let mut scene = Scene::new(1, 100 * MS);
+            scene.exec(0, 1, "/bin/sim", (0, 0)).exit(20 * S, 1, (20 * S, 0));
+            let mut recording = scene.load(Some((20 * S, 0, 0)));
+            let began_s = 1_700_000_000_u64;
+            let (began, end) = (began_s.to_string(), (began_s + 14_400).to_string());
+            recording.header.started_unix_ns = (began_s + after_s) * S;
+            recording.header.job = job(&[
+                ("SLURM_JOB_ID", "7"),
+                ("SLURM_JOB_START_TIME", &began),
+                ("SLURM_JOB_END_TIME", &end),
+            ]);
+            mismatches(&recording).len()
+        };
+        assert_eq!((found(30), found(3600)), (1, 0));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proctrace_recording::Recording;
+use proctrace_recording::steps::Steps;
 
 use crate::path::steps as path_steps;
 use crate::steps::StepSum;
@@ -165,24 +166,28 @@ impl Walk<'_> {
 }
 
 /// How much later each step could have ended without the last one ending later, given what steps need; `None` for those
-/// that had not ended, or of which nothing is declared.
-pub fn slacks(sums: &[StepSum], needs: &[Option<Vec<u32>>]) -> Vec<Option<u64>> {
+/// that had not ended, or of which, or of whose whole, nothing is declared.
+pub fn slacks(steps: &Steps, sums: &[StepSum], needs: &[Option<Vec<u32>>]) -> Vec<Option<u64>> {
     let last_ns = sums.iter().map(|sum| sum.end_ns).max().unwrap_or(0);
     let mut latest = vec![last_ns; sums.len()];
     let mut order: Vec<usize> = (0..sums.len()).collect();
-    // Who needs a step begins after it.
+    // Who needs a step begins after it, and after its parts.
     order.sort_by_key(|at| std::cmp::Reverse(sums[*at].begin_ns));
     for at in order {
+        let around = u32::try_from(at).into_iter().flat_map(|at| steps.up(at).skip(1));
+        latest[at] = around.map(|whole| latest[whole as usize]).fold(latest[at], u64::min);
         let begin_ns = latest[at].saturating_sub(sums[at].wall_ns());
         for need in needs.get(at).into_iter().flatten().flatten() {
             let of = &mut latest[*need as usize];
             *of = (*of).min(begin_ns);
         }
     }
-    let slack = |((sum, latest), needs): ((&StepSum, u64), &Option<Vec<u32>>)| {
-        (sum.has_ended && needs.is_some()).then(|| latest.saturating_sub(sum.end_ns))
+    let is_known =
+        |at: u32| steps.up(at).all(|at| needs.get(at as usize).is_some_and(Option::is_some));
+    let slack = |(at, (sum, latest)): (u32, (&StepSum, u64))| {
+        (sum.has_ended && is_known(at)).then(|| latest.saturating_sub(sum.end_ns))
     };
-    sums.iter().zip(latest).zip(needs).map(slack).collect()
+    (0..).zip(sums.iter().zip(latest)).map(slack).collect()
 }
 
 #[cfg(test)]
@@ -257,8 +262,10 @@ mod tests {
         let head = [("-", 10), ("gen", 20), ("slot for merge", 21), ("merge", 29), ("-", 1)];
         expect(&recording, &path, &[&head[..], &tail].concat());
         // gen could have ended as late as merge may begin; other has until the end.
-        let slacks: Vec<_> =
-            slacks(&sums, &needs).into_iter().map(|of| of.map(|ns| ns / MS)).collect();
+        let slacks: Vec<_> = slacks(&recording.steps, &sums, &needs)
+            .into_iter()
+            .map(|of| of.map(|ns| ns / MS))
+            .collect();
         assert_eq!(slacks, [Some(22), Some(49), Some(1), Some(0), None]);
     }
 

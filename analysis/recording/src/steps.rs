@@ -28,8 +28,8 @@ const STEPS_MAX: usize = 1 << 20;
 /// Maximum number of steps within each other: a program may execute itself with a new name again and again, and each
 /// step is added to all around it.
 const DEPTH_MAX: usize = 64;
-/// Maximum number of directories that are kept.
-const DIRECTORIES_MAX: usize = 1 << 14;
+/// Maximum length of all directories that are kept.
+const DIRECTORY_BYTES_MAX: usize = 16 << 20;
 
 /// The step that an environment names, as NAME=value strings with their NULs.
 fn of_environment(variables: &[(Vec<u8>, Vec<u8>)]) -> Option<Named> {
@@ -102,6 +102,7 @@ pub(crate) struct Stepping<'a> {
     around_all: FastSet<Arc<Named>>,
     /// Directories of steps.
     directories: FastSet<Arc<[u8]>>,
+    directory_bytes: usize,
 }
 
 impl<'a> Stepping<'a> {
@@ -118,6 +119,7 @@ impl<'a> Stepping<'a> {
             started_by: FastMap::default(),
             around_all: FastSet::default(),
             directories: FastSet::default(),
+            directory_bytes: 0,
         }
     }
 
@@ -262,14 +264,15 @@ impl<'a> Stepping<'a> {
         Some(step)
     }
 
-    /// A directory, kept once; empty if nobody asks for it, or if there are too many.
+    /// A directory, kept once; empty if there are too many.
     fn directory(&mut self, cwd: &[u8]) -> Arc<[u8]> {
-        if self.rules.steps.declared.graph.is_empty() || self.directories.len() >= DIRECTORIES_MAX {
-            return Arc::from([]);
-        }
         if let Some(known) = self.directories.get(cwd) {
             return Arc::clone(known);
         }
+        if self.directory_bytes.saturating_add(cwd.len()) > DIRECTORY_BYTES_MAX {
+            return Arc::from([]);
+        }
+        self.directory_bytes += cwd.len();
         let directory: Arc<[u8]> = Arc::from(cwd);
         self.directories.insert(Arc::clone(&directory));
         directory
@@ -305,7 +308,7 @@ pub struct Step {
     pub parent: Option<u32>,
     /// Index of the program run with which it begins.
     pub run: u32,
-    /// The directory in which it begins; empty if no graph of files was given, which asks for it.
+    /// The directory in which it begins; empty if there are too many.
     pub directory: Arc<[u8]>,
 }
 

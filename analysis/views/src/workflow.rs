@@ -98,6 +98,7 @@ pub fn steps_used(recording: &Recording, coordinator: &str) -> Vec<StepUsage> {
                 name: step.named.name.clone(),
                 group: group_of(step),
                 coordinator: step.named.coordinator.clone(),
+                directory: to_text(&step.directory).into_owned(),
                 pid: recording.processes[run.process as usize].pid,
                 has_ended: sum.has_ended,
                 outcome: sum.outcome,

@@ -78,21 +78,33 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
-    /// One line of text.
-    pub fn says(&self) -> String {
-        let amount = |value: f64| match self.resource {
+    /// What was requested, in words.
+    pub fn what(&self) -> &'static str {
+        match self.resource {
+            Resource::Cores => "CPUs",
+            Resource::Memory => "memory",
+            Resource::Wall => "wall time",
+        }
+    }
+
+    /// An amount of it.
+    pub fn amount(&self, value: f64) -> String {
+        match self.resource {
             Resource::Cores if value.fract() == 0.0 => count(value as u64),
             Resource::Cores => format!("{value:.1}"),
             Resource::Memory => bytes(value as u64),
             Resource::Wall => time(value as u64),
-        };
-        let what = match self.resource {
-            Resource::Cores => "CPUs",
-            Resource::Memory => "memory",
-            Resource::Wall => "wall time",
-        };
-        let (asked, used, fits) =
-            (amount(self.asked as f64), amount(self.used), amount(self.fits as f64));
-        format!("{what}: {asked} requested ({}), {used} used; {fits} would do", self.variable)
+        }
+    }
+
+    /// One line of text.
+    pub fn says(&self) -> String {
+        let of = |value: f64| self.amount(value);
+        let (asked, used, fits) = (of(self.asked as f64), of(self.used), of(self.fits as f64));
+        format!(
+            "{}: {asked} for the job ({}), {used} used; {fits} would do",
+            self.what(),
+            self.variable
+        )
     }
 }

@@ -65,6 +65,8 @@ pub struct StepUsage {
     pub group: String,
     /// The coordinator whose rule names it; empty otherwise.
     pub coordinator: String,
+    /// The directory in which it begins; empty if that is not known.
+    pub directory: String,
     /// Process id of its first process.
     pub pid: i32,
     /// True if that had ended when the recording did.

@@ -550,7 +550,7 @@ mod tests {
         };
         let text = advice_text(&Advised { requests: vec![mismatch], ..advised(vec![]) }, plain(80));
         assert!(
-            text.contains("CPUs: 8 requested (SLURM_CPUS_ON_NODE), 1.2 used; 2 would do"),
+            text.contains("CPUs: 8 for the job (SLURM_CPUS_ON_NODE), 1.2 used; 2 would do"),
             "{text}"
         );
     }

@@ -47,9 +47,10 @@ fn number(value: Option<u64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// The hash of a task in Nextflow's terms: the two parts of its directory, of which the second one is cut.
-fn task_hash(name: &str) -> Option<String> {
-    let (bucket, rest) = name.split_once('/')?;
+/// The hash of a task in Nextflow's terms: the last two parts of its directory, of which the second one is cut.
+fn task_hash(directory: &str) -> Option<String> {
+    let mut parts = directory.rsplit('/');
+    let (rest, bucket) = (parts.next()?, parts.next()?);
     let is_hex = |part: &str| part.bytes().all(|digit| digit.is_ascii_hexdigit());
     (bucket.len() == 2 && rest.len() >= 6 && is_hex(bucket) && is_hex(rest))
         .then(|| format!("{bucket}/{}", &rest[..6]))
@@ -81,7 +82,7 @@ fn nextflow_trace(steps: &[StepUsage], host: &str) -> String {
             || "-".to_owned(),
             |cpu_ns| format!("{:.1}", cpu_ns as f64 * 100.0 / step.wall_ns as f64),
         );
-        let hash = task_hash(&step.name).unwrap_or_else(|| "-".to_owned());
+        let hash = task_hash(&step.directory).unwrap_or_else(|| "-".to_owned());
         let peak = number(step.peaks_at_once_bytes);
         let _ = writeln!(
             text,
@@ -152,6 +153,7 @@ mod tests {
             name: name.to_owned(),
             group: "align".to_owned(),
             coordinator: String::new(),
+            directory: "/w/work/ab/0123456789abcdef".to_owned(),
             pid: 77,
             has_ended: true,
             outcome: Some(Outcome::Code(1)),
@@ -177,10 +179,10 @@ mod tests {
 
     #[test]
     fn a_trace_of_nextflow_has_raw_values_and_dashes() {
-        let text = EngineFile::NextflowTrace.write(&[step("ab/0123456789\tx")], "node\n1");
+        let text = EngineFile::NextflowTrace.write(&[step("ALIGN (s\t1)")], "node\n1");
         let all = table(&text);
         let of = |name: &str| all.iter().find(|(key, _)| *key == name).unwrap().1;
-        assert_eq!((of("hash"), of("name"), of("native_id")), ("-", "ab/0123456789 x", "77"));
+        assert_eq!((of("hash"), of("name"), of("native_id")), ("ab/012345", "ALIGN (s 1)", "77"));
         assert_eq!((of("status"), of("exit")), ("FAILED", "1"));
         assert_eq!((of("start"), of("complete")), ("1700000000000", "1700000061500"));
         // When it was submitted is not known, and so how long it took from then on.
@@ -188,7 +190,10 @@ mod tests {
         assert_eq!((of("realtime"), of("%cpu"), of("peak_rss")), ("61500", "4.9", "3145728"));
         assert_eq!((of("rchar"), of("wchar"), of("peak_vmem")), ("5242880", "-", "-"));
         assert_eq!(of("hostname"), "node 1");
-        assert_eq!(task_hash("ab/0123456789abcdef").as_deref(), Some("ab/012345"));
+        assert_eq!(
+            (task_hash("/w/ab/0123"), task_hash("/w/xy/0123456"), task_hash("")),
+            (None, None, None)
+        );
     }
 
     #[test]

@@ -197,7 +197,11 @@ impl Declared {
                 let built = all.tests.into_iter().filter(|test| !test.command.is_empty());
                 built.map(Row::from).collect()
             }
-            Ok(Json::Compilations(all)) => all.into_iter().map(Row::from).collect(),
+            Ok(Json::Compilations(all)) => {
+                // Edges that are phony have none.
+                let run = all.into_iter().filter(|of| !of.command.trim().is_empty());
+                run.map(Row::from).collect()
+            }
             Ok(Json::Workflow(workflow)) => workflow.stages.into_iter().map(Row::from).collect(),
             // What is wrong with it says only the type that it should have been.
             Err(_) => {
@@ -255,29 +259,45 @@ impl Declared {
         if self.is_empty() {
             return None;
         }
-        let line = run.call.text.unwrap_or(run.line());
-        let line = &line[..line.len().min(ARGUMENTS_MAX)];
+        // Of a shell, the text that it was given, or all of its command line.
+        let lines = [run.call.text.unwrap_or(run.line()), run.line()];
+        let lines = lines.map(|line| line[..line.len().min(ARGUMENTS_MAX)].trim_ascii());
         // Of a long command, only the beginning is recorded.
         let is_cut = !run.exec.argv.ends_with(b"\0");
-        let line = line.trim_ascii();
         let of_pid = self.by_pid.get(&pid).into_iter().flatten().rev();
-        let of_command = self.by_command.get(line).into_iter().flatten();
+        let of_command = lines.iter().filter_map(|line| self.by_command.get(*line)).flatten();
         let of_cut = is_cut.then(|| self.by_command.iter()).into_iter().flatten();
-        let of_cut = of_cut.filter(|(command, _)| command.starts_with(line)).flat_map(|(_, at)| at);
-        of_pid
-            .chain(of_command)
-            .chain(of_cut)
-            .chain(&self.by_pattern)
-            .map(|at| &self.steps[*at])
-            .filter(|step| step.holds(line, is_cut, run.exec.cwd, (pid, ns)))
-            // The same command may be that of steps in several directories, and one may be in any.
-            .min_by_key(|step| (step.process.is_none(), step.directory.is_none()))
-            .map(|step| Named {
-                name: step.name.clone(),
-                group: step.group.clone(),
-                by: NamedBy::Table,
-                coordinator: String::new(),
-            })
+        let of_cut =
+            of_cut.filter(|(command, _)| lines.iter().any(|line| command.starts_with(line)));
+        let of_cut = of_cut.flat_map(|(_, at)| at);
+        // The same command may be that of steps in several directories, and one may be in any.
+        let rank = |step: &DeclaredStep| {
+            let is_pattern = !matches!(step.command, Some(Command::Whole(_)));
+            (step.process.is_none(), step.directory.is_none(), is_pattern)
+        };
+        let fitting = of_pid.chain(of_command).chain(of_cut).chain(&self.by_pattern);
+        let mut best: Option<&DeclaredStep> = None;
+        let mut is_one = true;
+        for step in fitting.map(|at| &self.steps[*at]) {
+            if !lines.iter().any(|line| step.holds(line, is_cut, run.exec.cwd, (pid, ns))) {
+                continue;
+            }
+            match best {
+                Some(known) if rank(known) < rank(step) => {}
+                // Of patterns and pids, the first one counts; commands that are equal are told apart by nothing.
+                Some(known) if rank(known) == rank(step) => {
+                    let (no_process, _, is_pattern) = rank(step);
+                    is_one &= !no_process || is_pattern || known.name == step.name;
+                }
+                _ => (best, is_one) = (Some(step), true),
+            }
+        }
+        best.filter(|_| is_one).map(|step| Named {
+            name: step.name.clone(),
+            group: step.group.clone(),
+            by: NamedBy::Table,
+            coordinator: String::new(),
+        })
     }
 }
 

@@ -280,19 +280,27 @@ fn what_coordinators_write_names_steps() {
     let is = |name: &str, group: &str| Some((name.to_owned(), group.to_owned()));
     // As ninja 1.11 -t compdb prints it.
     let commands = r#"[{"directory": "/b", "command": "gcc -c a.c -o out/a.o", "file": "a.c", "output": "out/a.o"},
-        {"directory": "/b", "command": "cd /b && gen > out/g*", "file": "", "output": "out/g*"}]"#;
+        {"directory": "/b", "command": "cd /b && gen > out/g*", "file": "", "output": "out/g*"},
+        {"directory": "/b", "command": "", "file": "out/a.o", "output": "all"}]"#;
     let shell = |text| ["/bin/sh", "-c", text];
     let gcc = shell("gcc -c a.c -o out/a.o");
     assert_eq!(of("c.json", commands, &gcc, "/b"), is("out/a.o", "gcc"));
     assert_eq!(of("c.json", commands, &shell("cd /b && gen > out/g*"), "/b"), is("out/g*", "gen"));
     assert_eq!(of("c.json", commands, &gcc, "/c"), None);
+    // An edge that is phony runs nothing.
+    assert_eq!(of("c.json", commands, &["ninja", "-v"], "/b"), None);
     // As ctest 3.25 --show-only=json-v1 prints it; of a test whose program is missing, there is no command.
     let tests = r#"{"kind": "ctestInfo", "version": {"major": 1}, "tests": [
         {"config": "", "name": "not_built"},
         {"command": ["/b/t", "--gtest_filter=A.*"], "config": "", "name": "fast",
-         "properties": [{"name": "WORKING_DIRECTORY", "value": "/b"}, {"name": "LABELS", "value": ["x"]}]}]}"#;
+         "properties": [{"name": "WORKING_DIRECTORY", "value": "/b"}, {"name": "LABELS", "value": ["x"]}]},
+        {"command": ["/bin/sh", "-c", "exit 1"], "name": "shell"},
+        {"command": ["/b/env"], "name": "env1"}, {"command": ["/b/env"], "name": "env2"}]}"#;
     assert_eq!(of("t.json", tests, &["/b/t", "--gtest_filter=A.*"], "/b"), is("fast", ""));
     assert_eq!(of("t.json", tests, &["/b/t", "--gtest_filter=A.x"], "/b"), None);
+    assert_eq!(of("t.json", tests, &["/bin/sh", "-c", "exit 1"], "/b"), is("shell", ""));
+    // Which of two tests with one command it is, nobody knows.
+    assert_eq!(of("t.json", tests, &["/b/env"], "/b"), None);
     // Nextflow's trace, of which only two columns are read.
     let trace = "task_id\thash\tnative_id\tname\tstatus\n1\t3f/a01b2c\t77\tRNASEQ:ALIGN (sample A)\tCOMPLETED\n";
     let run = ["bash", ".command.run"];

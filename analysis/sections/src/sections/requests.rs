@@ -46,11 +46,13 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
                 "request_mismatches",
                 "Requests that are off by 2 or more, if this command is all of the job",
             )
-            .text("what", "what", wrong.iter().map(Mismatch::says))
+            .text("what", "what", wrong.iter().map(Mismatch::what))
+            .text("for_the_job", "for the job", wrong.iter().map(|of| of.amount(of.asked as f64)))
+            .text("was_used", "used", wrong.iter().map(|of| of.amount(of.used)))
+            .text("would_do", "would do", wrong.iter().map(|of| of.amount(of.fits as f64)))
             .text("resource", "resource", wrong.iter().map(amount))
             .detail()
-            .text("variable", "variable", wrong.iter().map(|of| of.variable))
-            .detail()
+            .text("variable", "said by", wrong.iter().map(|of| of.variable))
             .whole("asked", "requested", Unit::Count, wrong.iter().map(|of| of.asked))
             .detail()
             .whole("fits", "fits", Unit::Count, wrong.iter().map(|of| of.fits))

@@ -1,6 +1,6 @@
 //! Files between steps: who writes and who reads them, until when they are needed, and which dependency is missing.
 
-use proctrace_findings::{Table, Unit, Values};
+use proctrace_findings::{Table, Unit, Values, counted};
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::step_files::{Level, StepFile, StepUse, step_files};
 use proctrace_overview::step_needs::unused_needs;
@@ -43,6 +43,8 @@ fn names<'a>(recording: &Recording, uses: impl Iterator<Item = &'a StepUse>) -> 
 /// Pairs of steps whose order should have been declared.
 fn missing(recording: &Recording, flows: &[StepFlow<'_>]) -> Table {
     let of = || flows.iter().filter(|flow| flow.order == Order::Missing);
+    let known = flows.iter().filter(|flow| flow.order != Order::Unknown).count();
+    let pairs = |number: usize| counted(number as u64, "pair", "pairs");
     let line = |step: u32| {
         let run = &recording.runs[recording.steps.all[step as usize].run as usize];
         Some(recording.line_of(&recording.processes[run.process as usize]).to_owned())
@@ -70,6 +72,11 @@ fn missing(recording: &Recording, flows: &[StepFlow<'_>]) -> Table {
             "The file of --steps declares neither directly nor through others that the reader comes after the writer, so \
              that their order was chance. A cache that any of them fills is harmless.",
         )
+        .note(match (flows.len(), known) {
+            (0, _) => "No step reads what another one writes.".to_owned(),
+            (all, 0) => format!("The file knows none of the {} of steps: is it of this job?", pairs(all)),
+            (all, known) => format!("The file knows {known} of {} of steps.", pairs(all)),
+        })
 }
 
 /// Files that one step reads after another one wrote them.

@@ -144,7 +144,7 @@ fn steps_table(
     sums: &[StepSum],
     needs: Option<&[Option<Vec<u32>>]>,
 ) -> Table {
-    let slacks = needs.map(|needs| slacks(sums, needs));
+    let slacks = needs.map(|needs| slacks(&recording.steps, sums, needs));
     let steps = &recording.steps.all;
     let mut order: Vec<usize> = (0..steps.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(sums[*at].wall_ns()));
