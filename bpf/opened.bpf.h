@@ -6,12 +6,21 @@
  * directory, and all names of a file by symbolic links are one. A repetition is recognised by the
  * file's identity, without reading any path: inode, device, generation, and the hash of its name,
  * which the kernel computes with the parent directory as salt. A file whose directory is renamed
- * keeps the path at its first open.
+ * keeps the path at its first open: readers take the rename from PT_MOVED.
  */
 #ifndef PROCTRACE_OPENED_BPF_H
 #define PROCTRACE_OPENED_BPF_H
 
 const volatile __u32 record_opens = 0;
+
+/* The file of a descriptor of the current task. */
+static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
+{
+	struct file **table = BPF_CORE_READ(task, files, fdt, fd), *file = NULL;
+
+	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
+	return file;
+}
 
 static __always_inline __u64 hash_file(struct file *file, __u64 call_and_flags, __u64 seed)
 {
@@ -46,8 +55,6 @@ static __always_inline void write_opened_named(struct scratch *scratch, __u32 sl
 	}
 	if (len > PT_PATH_MAX)
 		return;
-	if (file)
-		note_mount(file);
 	*word_at(&scratch->record[sizeof(*r) + len]) = 0;
 	set_head(&r->head, PT_OPENED_NAMED, ROUND_UP_8(sizeof(*r) + len), serial, now);
 	r->call = call_and_flags >> 32;

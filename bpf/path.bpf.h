@@ -99,16 +99,6 @@ STEP int walk_to_root(__u32 slot)
 	return REPEAT(PATH_COMPONENTS_MAX, walk_up(slot));
 }
 
-static __always_inline void start_walk(struct dentry *dentry, struct vfsmount *mnt,
-				       const struct path *root, struct scratch *w)
-{
-	w->dentry = dentry;
-	w->mnt = mnt;
-	w->root_dentry = BPF_CORE_READ(root, dentry);
-	w->root_mnt = BPF_CORE_READ(root, mnt);
-	w->walk_at = PT_PATH_MAX;
-}
-
 /* Leaves the name at walk[walk_at .. PT_PATH_MAX); sets *cut if its first components are missing.
  */
 static __always_inline void walk_path(const struct path *path, const struct path *root,
@@ -116,7 +106,11 @@ static __always_inline void walk_path(const struct path *path, const struct path
 {
 	int step;
 
-	start_walk(BPF_CORE_READ(path, dentry), BPF_CORE_READ(path, mnt), root, w);
+	w->dentry = BPF_CORE_READ(path, dentry);
+	w->mnt = BPF_CORE_READ(path, mnt);
+	w->root_dentry = BPF_CORE_READ(root, dentry);
+	w->root_mnt = BPF_CORE_READ(root, mnt);
+	w->walk_at = PT_PATH_MAX;
 	if (is_gone(w->dentry, w->mnt)) {
 		w->walk_at = PT_PATH_MAX - GONE_BYTES;
 		__builtin_memcpy(&w->walk[PT_PATH_MAX - GONE_BYTES], GONE, GONE_BYTES);

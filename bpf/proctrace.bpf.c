@@ -23,8 +23,8 @@
 #include "exec.bpf.h"
 #include "named.bpf.h"
 #include "time.bpf.h"
-#include "moved.bpf.h"
 #include "opened.bpf.h"
+#include "moved.bpf.h"
 #include "lookup.bpf.h"
 #include "sample.bpf.h"
 

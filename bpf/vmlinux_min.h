@@ -60,7 +60,6 @@ struct percpu_counter {
 
 struct vfsmount {
 	struct dentry *mnt_root;
-	struct super_block *mnt_sb;
 };
 
 struct qstr {
@@ -89,12 +88,6 @@ struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
 	struct inode *d_inode;
-	struct super_block *d_sb;
-};
-
-struct renamedata {
-	struct dentry *old_dentry;
-	unsigned int flags;
 };
 
 struct path {
@@ -106,7 +99,6 @@ struct mount {
 	struct mount *mnt_parent;
 	struct dentry *mnt_mountpoint;
 	struct vfsmount mnt;
-	struct mnt_namespace *mnt_ns;
 };
 
 struct file {

@@ -275,17 +275,17 @@ struct pt_lookup_time {
  * path is that of the file which was opened: symbolic links resolved, below the task's root.
  */
 
-#define PT_MOVED_DIRECTORY 1	/* a directory, with all that is below it */
-#define PT_MOVED_EXCHANGED 2	/* RENAME_EXCHANGE: what had the new path has the old one now */
-#define PT_MOVED_UNKNOWN 4	/* the paths are not known: both are empty */
-#define PT_MOVED_AS_GIVEN 8	/* paths as given to the call, behind that of the directory and PT_MOVED_FROM_HERE
-				 * if relative: symbolic links are not resolved, and whether it is a directory is
-				 * not known */
-#define PT_MOVED_FROM_HERE "/./"
+#define PT_MOVED_UNKNOWN 1		/* the paths are not known: both are empty, and no other bit is set */
+#define PT_MOVED_EXCHANGED 2		/* RENAME_EXCHANGE: what had the new path has the old one now */
+#define PT_MOVED_FROM_IS_RELATIVE 4	/* the path before is relative to a directory, which is before it */
+#define PT_MOVED_PATH_IS_RELATIVE 8	/* the path since is */
+#define PT_MOVED_FROM_HERE "/./"	/* between a directory and a path that is relative to it */
 
 /*
  * rename, renameat or renameat2 has succeeded, recorded along with successful opens. Followed by the path of the file
- * before and its path since, both like those of opens if PT_MOVED_AS_GIVEN is not set.
+ * before and its path since, as given to the call. In front of one that is relative are the path of its directory,
+ * which is like those of opens, and PT_MOVED_FROM_HERE. In what was given, symbolic links are not resolved; so ".." is not
+ * either.
  */
 struct pt_moved {
 	struct pt_head head;	/* .time_ns: as in pt_named */

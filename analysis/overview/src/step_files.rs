@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proctrace_recording::Recording;
+use proctrace_recording::opened::Writer;
 use proctrace_recording::steps::{NamedBy, Steps};
 
 /// Of a file with more users, the pairs of the first of each kind are looked at.
@@ -19,6 +20,8 @@ pub struct StepUse {
     pub written_ns: Option<u64>,
     /// Time of its last open.
     pub last_ns: u64,
+    /// Time from which what it wrote had another name; `None` if it did not write the file or if that still has this name.
+    pub moved_away_ns: Option<u64>,
 }
 
 /// A file that steps used.
@@ -46,13 +49,14 @@ impl StepFile<'_> {
         self.pairs().next().is_some()
     }
 
-    /// Steps that wrote it, with steps that read it afterwards and did not write it themselves.
+    /// Steps that wrote it, with steps that read it afterwards, while it had this name, and did not write it themselves.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (&StepUse, &StepUse)> {
         self.writers().take(USERS_MAX).flat_map(move |writer| {
             let reads = move |reader: &&StepUse| {
                 reader.step != writer.step
                     && reader.written_ns.is_none()
                     && Some(reader.last_ns) >= writer.written_ns
+                    && writer.moved_away_ns.is_none_or(|moved| reader.read_ns <= Some(moved))
             };
             self.readers().take(USERS_MAX).filter(reads).map(move |reader| (writer, reader))
         })
@@ -107,7 +111,9 @@ pub fn step_files(recording: &Recording, level: Level) -> Vec<StepFile<'_>> {
             let Some(step) = step_of(used.process) else { continue };
             let first = |is: bool| is.then_some(used.first_ns);
             let (read_ns, written_ns) = (first(used.modes.read), first(used.modes.write));
-            note(by_step, StepUse { step, read_ns, written_ns, last_ns: used.last_ns });
+            let moved_away_ns = recording.opened.moved_away_ns(used.file, used.process);
+            let last_ns = used.last_ns;
+            note(by_step, StepUse { step, read_ns, written_ns, last_ns, moved_away_ns });
         }
     }
     add_moves(recording, &mut files, step_of);
@@ -126,6 +132,14 @@ fn note(by_step: &mut ByStep, used: StepUse) {
     by_step
         .entry(used.step)
         .and_modify(|known| {
+            known.moved_away_ns = match (known.written_ns, used.written_ns) {
+                // it is there if one of them is
+                (Some(_), Some(_)) => {
+                    known.moved_away_ns.zip(used.moved_away_ns).map(|(a, b)| a.max(b))
+                }
+                (_, None) => known.moved_away_ns,
+                (None, _) => used.moved_away_ns,
+            };
             known.read_ns = earliest(known.read_ns, used.read_ns);
             known.written_ns = earliest(known.written_ns, used.written_ns);
             known.last_ns = known.last_ns.max(used.last_ns);
@@ -146,23 +160,24 @@ fn add_moves<'a>(
     for moved in &opened.moves {
         let at_ns = moved.time_ns;
         let by = step_of(moved.process);
-        let writers: Vec<(u32, u64)> = moved
-            .writers
-            .iter()
-            .filter_map(|writer| Some((step_of(writer.process)?, writer.time_ns)))
-            .collect();
+        let wrote = |writer: Writer| {
+            let Writer { process, time_ns: last_ns } = writer;
+            let (step, moved_away_ns) =
+                (step_of(process)?, opened.moved_away_ns(moved.to, process));
+            Some(StepUse { step, read_ns: None, written_ns: Some(last_ns), last_ns, moved_away_ns })
+        };
+        let writers: Vec<StepUse> = moved.writers.iter().copied().filter_map(wrote).collect();
         if let (Some(step), Some(path)) = (by, path_of(moved.from))
-            && writers.iter().any(|(writer, _)| *writer != step)
+            && writers.iter().any(|writer| writer.step != step)
         {
-            let read = StepUse { step, read_ns: Some(at_ns), written_ns: None, last_ns: at_ns };
+            let (read_ns, written_ns, moved_away_ns) = (Some(at_ns), None, None);
+            let read = StepUse { step, read_ns, written_ns, last_ns: at_ns, moved_away_ns };
             note(files.entry(path).or_default(), read);
         }
         let Some(path) = path_of(moved.to) else { continue };
         let by_step = files.entry(path).or_default();
-        for (step, time_ns) in writers.into_iter().chain(by.map(|step| (step, at_ns))) {
-            let written_ns = Some(time_ns);
-            note(by_step, StepUse { step, read_ns: None, written_ns, last_ns: time_ns });
-        }
+        let by = wrote(Writer { process: moved.process, time_ns: at_ns });
+        writers.into_iter().chain(by).for_each(|writer| note(by_step, writer));
     }
     let movers: BTreeSet<(u32, u32)> = opened
         .moves
@@ -185,7 +200,9 @@ mod tests {
     use super::*;
     use crate::step_scenes::{WRITE, renaming, table, with};
     use proctrace_scenes::MS;
-    use proctrace_wire::layout::{MOVED_AS_GIVEN, MOVED_DIRECTORY, MOVED_EXCHANGED, MOVED_UNKNOWN};
+    use proctrace_wire::layout::{
+        MOVED_EXCHANGED, MOVED_FROM_IS_RELATIVE, MOVED_PATH_IS_RELATIVE, MOVED_UNKNOWN,
+    };
 
     #[test]
     fn files_have_writers_and_readers() {
@@ -260,9 +277,49 @@ mod tests {
                 .open(10 * MS, 3, 2, "/work/tmp", WRITE)
                 .moved(11 * MS, 3, "/work/tmp", "/work/b", 0);
         });
-        let files = told(&recording);
-        assert!(files.contains(&file("a", &[0], &[])), "{files:?}");
-        assert!(files.contains(&file("b", &[1], &[])), "{files:?}");
+        let expected = [file("a", &[0], &[]), file("b", &[1], &[]), file("tmp", &[0, 1], &[])];
+        assert_eq!(told(&recording), expected);
+    }
+
+    /// A later reader of the name has what another step wrote.
+    #[test]
+    fn who_gave_a_file_another_name_did_not_write_what_has_the_name_since() {
+        let pairs = |recording: &Recording| -> Vec<(String, u32, u32)> {
+            let files = step_files(recording, Level::Innermost);
+            let of = |file: &StepFile<'_>| {
+                let path = file.path.escape_ascii().to_string();
+                file.pairs()
+                    .map(|(writer, reader)| (path.clone(), writer.step, reader.step))
+                    .collect()
+            };
+            files.iter().flat_map(|file| -> Vec<_> { of(file) }).collect()
+        };
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/out", WRITE)
+                .moved(11 * MS, 2, "/work/out", "/work/a", 0)
+                .open(12 * MS, 3, 2, "/work/out", WRITE)
+                .open(13 * MS, 4, 3, "/work/out", 0)
+                .open(14 * MS, 4, 4, "/work/a", 0);
+        });
+        assert_eq!(pairs(&recording), [("a".to_owned(), 0, 2), ("out".to_owned(), 1, 2)]);
+        // It was read before, too.
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/out", WRITE)
+                .open(11 * MS, 4, 2, "/work/out", 0)
+                .moved(12 * MS, 2, "/work/out", "/work/a", 0);
+        });
+        assert_eq!(pairs(&recording), [("out".to_owned(), 0, 2)]);
+        // What it wrote since has the name.
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/out", WRITE)
+                .moved(11 * MS, 2, "/work/out", "/work/a", 0)
+                .open(12 * MS, 2, 2, "/work/out", WRITE)
+                .open(13 * MS, 4, 3, "/work/out", 0);
+        });
+        assert_eq!(pairs(&recording), [("out".to_owned(), 0, 2)]);
     }
 
     #[test]
@@ -294,24 +351,73 @@ mod tests {
             scene
                 .open(10 * MS, 2, 1, "/work/d.tmp/x", WRITE)
                 .open(10 * MS, 2, 3, "/work/d.tmpx", WRITE)
-                .moved(11 * MS, 2, "/work/d.tmp", "/work/d", MOVED_DIRECTORY)
+                .moved(11 * MS, 2, "/work/d.tmp", "/work/d", 0)
                 .open(20 * MS, 3, 2, "/work/d/x", 0);
         });
         assert_eq!(told(&recording), [file("d.tmpx", &[0], &[]), file("d/x", &[0], &[1])]);
     }
 
-    /// The recorder knows only what was given to the call: of a name that nobody wrote it cannot tell whether it is a
-    /// directory.
+    /// eBPF gives a file the same number again, with the path of its first open.
     #[test]
-    fn paths_as_given_are_followed_where_they_are_certain() {
+    fn what_is_opened_again_below_a_renamed_directory_has_the_new_name() {
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/d.tmp/x", WRITE)
+                .open(11 * MS, 2, 2, "/work/d.tmp/x", 0)
+                .moved(12 * MS, 2, "/work/d.tmp", "/work/d", 0)
+                .open_again(20 * MS, 3, 2);
+        });
+        assert_eq!(told(&recording), [file("d/x", &[0], &[1])]);
+    }
+
+    #[test]
+    fn directories_may_change_places() {
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/a/x", WRITE)
+                .open(11 * MS, 3, 2, "/work/b/x", WRITE)
+                .moved(12 * MS, 4, "/work/a", "/work/b", MOVED_EXCHANGED)
+                .open(13 * MS, 4, 3, "/work/b/x", 0);
+        });
+        let passed_on: Vec<_> = step_files(&recording, Level::Innermost)
+            .iter()
+            .filter(|file| file.path == b"b/x")
+            .flat_map(|file| file.pairs().map(|(by, of)| (by.step, of.step)).collect::<Vec<_>>())
+            .collect();
+        // The third one has renamed both, so it wrote both names.
+        assert_eq!(passed_on, []);
+        let writers = |path: &str| -> Vec<u32> {
+            let files = told(&recording);
+            files.into_iter().find(|file| file.0 == path).unwrap().1
+        };
+        assert_eq!((writers("a/x"), writers("b/x")), (vec![0, 1, 2], vec![0, 1, 2]));
+    }
+
+    /// Who wrote the file before has written nothing that is left.
+    #[test]
+    fn a_file_that_is_made_anew_has_no_earlier_writer() {
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/x", WRITE)
+                .open(11 * MS, 3, 2, "/work/x", WRITE)
+                .moved(12 * MS, 3, "/work/x", "/work/y", 0)
+                .open(13 * MS, 4, 3, "/work/y", 0);
+        });
+        let y = told(&recording).into_iter().find(|file| file.0 == "y");
+        assert_eq!(y, Some(file("y", &[1], &[2])));
+    }
+
+    #[test]
+    fn paths_are_followed_where_they_are_certain() {
+        const RELATIVE: u32 = MOVED_FROM_IS_RELATIVE | MOVED_PATH_IS_RELATIVE;
         let recording = renaming(|scene| {
             scene
                 .open(10 * MS, 2, 1, "/work/x.tmp", WRITE)
-                .moved(11 * MS, 2, "/work/./x.tmp", "/work/sub/./../x", MOVED_AS_GIVEN)
-                .moved(12 * MS, 2, "/work/./old", "/work/./older", MOVED_AS_GIVEN)
+                .moved(11 * MS, 2, "/work/./x.tmp", "/work/sub/./../x", RELATIVE)
+                .moved(12 * MS, 2, "/work/./old", "/work/./older", RELATIVE)
                 .open(13 * MS, 2, 2, "/work/d.tmp/y", WRITE)
-                .moved(14 * MS, 2, "/work/./d.tmp", "/work/./d", MOVED_AS_GIVEN)
-                .moved(15 * MS, 2, "/work/./d/y", "/work/./link/../y", MOVED_AS_GIVEN)
+                .moved(14 * MS, 2, "/work/./d.tmp", "/work/./d", RELATIVE)
+                .moved(15 * MS, 2, "/work/./d/y", "/work/./link/../y", RELATIVE)
                 .moved(16 * MS, 2, "", "", MOVED_UNKNOWN);
         });
         assert_eq!(told(&recording), [file("d/y", &[0], &[]), file("x", &[0], &[])]);

@@ -1,9 +1,22 @@
 //! Files that were opened: by whom, how often, and for what.
 
-/// `O_ACCMODE` and its values in open(2), and `O_CREAT` and `O_TRUNC`; the same on x86-64 and arm64.
+/// `O_ACCMODE` and its values in open(2), and others; the same on x86-64 and arm64.
 const ACCESS_MODE: u32 = 3;
 const WRITE_ONLY: u32 = 1;
 const READ_WRITE: u32 = 2;
+const CREATE: u32 = 0o100;
+const EXCLUSIVE: u32 = 0o200;
+const TRUNCATE: u32 = 0o1000;
+
+/// True if nothing of an earlier file is left by an open with these flags.
+pub(crate) fn makes_anew(flags: u32) -> bool {
+    flags & TRUNCATE != 0 || flags & CREATE != 0 && flags & EXCLUSIVE != 0
+}
+
+/// True if such an open makes a file that is not there.
+pub(crate) fn may_make(flags: u32) -> bool {
+    flags & CREATE != 0
+}
 
 /// `O_DIRECTORY` in open(2), by machine.
 fn directory_flag(machine: &str) -> u32 {
@@ -88,13 +101,23 @@ pub struct OpenedFiles {
     pub moves: Vec<FileMove>,
     /// Names that were free at the end because the file got another one: positions in `paths`, in ascending order.
     pub left: Vec<u32>,
-    /// Renames that are not among `moves`.
+    /// When what a process wrote under a name got another name, unless it wrote that one again: by position in `paths`, then
+    /// by process.
+    pub(crate) gone: Vec<(u32, u32, u64)>,
+    /// Renames that are not among `moves`, or not all that is below the directory.
     pub moves_unknown: u64,
     /// Opens of files whose path is not known, or beyond the number of files that are told apart.
     pub others: u64,
 }
 
 impl OpenedFiles {
+    /// When what this process wrote under the name of a file, a position in `paths`, got another name; `None` if it is there,
+    /// as if it wrote it again.
+    pub fn moved_away_ns(&self, file: u32, process: u32) -> Option<u64> {
+        let at = self.gone.binary_search_by_key(&(file, process), |gone| (gone.0, gone.1)).ok()?;
+        Some(self.gone[at].2)
+    }
+
     /// The uses of each file, with its path.
     pub fn by_file(&self) -> impl Iterator<Item = (&[u8], &[FileUse])> {
         self.uses.chunk_by(|a, b| a.file == b.file).filter_map(|uses| {

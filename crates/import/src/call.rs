@@ -4,7 +4,8 @@ use proctrace_wire::{Call, Kind};
 
 use crate::names::number_in;
 use crate::names::{
-    AT_FDCWD, CLONE_THREAD, CREAT_FLAGS, SIGCHLD, VFORK_FLAGS, call_flags, clone_flags,
+    AT_FDCWD, CLONE_THREAD, CREAT_FLAGS, RENAME_EXCHANGE, SIGCHLD, VFORK_FLAGS, call_flags,
+    clone_flags,
 };
 use crate::text::{
     Returned, Strings, arguments, descriptor, find, quoted, returned, strings, unescape,
@@ -214,7 +215,7 @@ impl<'a> Parsed<'a> {
             true => Renamed {
                 from: given(Some(0), 1),
                 to: given(Some(2), 3),
-                is_exchange: find(self.argument(4), 0, b"RENAME_EXCHANGE").is_some(),
+                is_exchange: call_flags(self.argument(4)) & RENAME_EXCHANGE != 0,
             },
             false => Renamed { from: given(None, 0), to: given(None, 1), is_exchange: false },
         })
@@ -426,6 +427,13 @@ mod tests {
         assert_eq!(renamed.from, (3, Some(b"/w".to_vec()), Some(b"a".to_vec())));
         assert_eq!(renamed.to, (AT_FDCWD, Some(b"/v".to_vec()), Some(b"b".to_vec())));
         assert!(renamed.is_exchange);
+        // -X raw
+        for (flags, is_exchange) in [("0", false), ("0x1", false), ("0x2", true), ("0x6", true)] {
+            let text = format!(r#"-100, "a", 0x4, "b", {flags}) = 0"#);
+            let renamed = parsed(&text).renamed(true).unwrap();
+            assert_eq!(renamed.to, (4, None, Some(b"b".to_vec())));
+            assert_eq!((renamed.from.0, renamed.is_exchange), (AT_FDCWD, is_exchange), "{text}");
+        }
         let renamed = parsed(r#""a"..., 0x7ffe) = 0"#).renamed(false).unwrap();
         assert_eq!((renamed.from.2, renamed.to.2, renamed.is_exchange), (None, None, false));
         assert_eq!(parsed(r#""a", "b") = -1 ENOENT (No)"#).renamed(false), None);

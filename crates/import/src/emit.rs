@@ -41,6 +41,7 @@ pub(crate) struct Emitter<'a> {
     records: [u64; Kind::ALL.len()],
     buffer: Vec<u8>,
     numbers: Numbers,
+    renames: u64,
     environments: HashSet<u64>,
     /// The first error of `push`; nothing is written after it.
     error: Option<io::Error>,
@@ -53,6 +54,7 @@ impl<'a> Emitter<'a> {
             records: [0; Kind::ALL.len()],
             buffer: Vec::new(),
             numbers: Numbers::default(),
+            renames: 0,
             environments: HashSet::new(),
             error: None,
         }
@@ -101,7 +103,10 @@ impl<'a> Emitter<'a> {
         if short.len() < path.len() {
             bits |= MISS_PATH_CUT;
         }
-        let key = (full as u16, asked.call as u16, error, asked.dirfd, asked.flags, bits, short);
+        // What is opened by a name after a rename may be another file.
+        let renames = if error == 0 { self.renames } else { 0 };
+        let call = asked.call as u16;
+        let key = (full as u16, call, error, asked.dirfd, asked.flags, bits, short, renames);
         let number = match self.numbers.of(&key) {
             Numbered::Known(number) => {
                 let head = head(again, task, time_ns);
@@ -125,22 +130,21 @@ impl<'a> Emitter<'a> {
         self.put(Stream::Lookups, head, &named, &[short]);
     }
 
-    /// A rename, with the paths before and since if both are known.
+    /// A rename, with the paths before and since and its bits, if both paths are known.
     pub(crate) fn moved(
         &mut self,
         task: u32,
         time_ns: u64,
-        paths: Option<(Vec<u8>, Vec<u8>)>,
-        bits: u32,
+        moved: Option<((Vec<u8>, Vec<u8>), u32)>,
     ) {
         // As long as those of the kernel, behind those of directories.
-        let paths = paths.filter(|(from, path)| from.len().max(path.len()) <= 2 * PATH_MAX);
-        let bits = if paths.is_some() { bits } else { bits | MOVED_UNKNOWN };
-        let (from, path) = paths.unwrap_or_default();
+        let known = moved.filter(|((from, path), _)| from.len().max(path.len()) <= 2 * PATH_MAX);
+        let ((from, path), bits) = known.unwrap_or_else(|| (Default::default(), MOVED_UNKNOWN));
         let head = head(Kind::Moved, task, time_ns);
         let (from_bytes, path_bytes) = (length(&from), length(&path));
         let moved = MovedFixed { head, from_bytes, path_bytes, bits };
         self.put(Stream::Lookups, head, &moved, &[&from, &path]);
+        self.renames += 1;
     }
 
     pub(crate) fn exec_failed(&mut self, task: u32, time_ns: u64, asked: &Asked, error: u16) {

@@ -13,6 +13,8 @@ pub(crate) const CLONE_PARENT: u64 = 0x8000;
 pub(crate) const VFORK_FLAGS: u64 = 0x4000 | 0x100;
 /// creat(2) is open(2) with these.
 pub(crate) const CREAT_FLAGS: u64 = 0o1101;
+/// `flags` of renameat2(2).
+pub(crate) const RENAME_EXCHANGE: u64 = 2;
 /// The signal of a child that ended.
 pub(crate) const SIGCHLD: i32 = 17;
 
@@ -97,6 +99,7 @@ const CALL_FLAGS: &[(&str, u64)] = &[
     ("AT_EMPTY_PATH", 0x1000),
     ("AT_STATX_FORCE_SYNC", 0x2000),
     ("AT_STATX_DONT_SYNC", 0x4000),
+    ("RENAME_EXCHANGE", RENAME_EXCHANGE),
     ("R_OK", 4),
     ("W_OK", 2),
     ("X_OK", 1),

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use proctrace_wire::layout::{
-    ATTACH_ROOT, Attach, EXIT_PROCESS, ExecFixed, Exit, Fork, MOVED_AS_GIVEN, MOVED_EXCHANGED,
-    MOVED_FROM_HERE, Rename,
+    ATTACH_ROOT, Attach, EXIT_PROCESS, ExecFixed, Exit, Fork, MOVED_EXCHANGED, MOVED_FROM_HERE,
+    MOVED_FROM_IS_RELATIVE, MOVED_PATH_IS_RELATIVE, Rename,
 };
 use proctrace_wire::{Kind, Stream};
 use zerocopy::FromZeros;
@@ -345,18 +345,21 @@ impl<'a> World<'a> {
     pub(crate) fn moved(&mut self, pid: i32, time_ns: u64, renamed: &Renamed) {
         let Some(task) = self.tasks.get(&pid) else { return };
         let cwd = self.processes.get(&task.process).and_then(|process| process.cwd.as_deref());
-        let absolute = |(dirfd, directory, path): &Given| {
+        let behind = |(dirfd, directory, path): &Given| {
             let path = path.as_deref().filter(|path| !path.is_empty())?;
             if path.starts_with(b"/") {
-                return Some(path.to_vec());
+                return Some((path.to_vec(), 0));
             }
             let cwd = cwd.filter(|_| *dirfd == AT_FDCWD);
             let from = directory.as_deref().or(cwd).filter(|from| from.starts_with(b"/"))?;
-            Some([from, MOVED_FROM_HERE, path].concat())
+            Some(([from, MOVED_FROM_HERE, path].concat(), u32::MAX))
         };
-        let paths = absolute(&renamed.from).zip(absolute(&renamed.to));
         let exchanged = if renamed.is_exchange { MOVED_EXCHANGED } else { 0 };
-        self.emit.moved(task.serial, time_ns, paths, MOVED_AS_GIVEN | exchanged);
+        let moved = behind(&renamed.from).zip(behind(&renamed.to)).map(|(from, to)| {
+            let relative = from.1 & MOVED_FROM_IS_RELATIVE | to.1 & MOVED_PATH_IS_RELATIVE;
+            ((from.0, to.0), exchanged | relative)
+        });
+        self.emit.moved(task.serial, time_ns, moved);
     }
 
     /// The process has gone to another directory; None: it is not known which.

@@ -35,7 +35,7 @@ fn hold(links: &[OwnedFd]) -> Option<PipeWriter> {
                 // SAFETY: exits without running any of the parent's code.
                 unsafe { libc::_exit(0) };
             }
-            hold_and_exit(links, &released)
+            hold_and_exit(links, &released, &release)
         }
         -1 => None,
         child => {
@@ -47,13 +47,14 @@ fn hold(links: &[OwnedFd]) -> Option<PipeWriter> {
 }
 
 /// Closes all descriptors except the links, in particular pipes that someone reads until EOF; then
-/// exits when the pipe ends, which closes the links.
-fn hold_and_exit(links: &[OwnedFd], released: &PipeReader) -> ! {
+/// exits when the pipe ends, which closes the links. Its own copy of the other end would keep it from ending.
+fn hold_and_exit(links: &[OwnedFd], released: &PipeReader, release: &PipeWriter) -> ! {
     let keep =
         |fd: RawFd| fd == released.as_raw_fd() || links.iter().any(|link| link.as_raw_fd() == fd);
     let last = links.iter().map(AsRawFd::as_raw_fd).max().unwrap_or(2).max(released.as_raw_fd());
     // SAFETY: these calls touch only the byte on the stack; the descriptors are not used after this.
     unsafe {
+        libc::close(release.as_raw_fd());
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"proctrace-end".as_ptr());
         libc::syscall(libc::SYS_close_range, last + 1, libc::c_uint::MAX, 0);

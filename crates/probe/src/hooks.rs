@@ -1,6 +1,6 @@
 //! The hooks of each event: loads and attaches the programs, trying the cheapest hook first.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use aya::programs::Program;
 use aya::{Btf, Ebpf};
@@ -42,8 +42,6 @@ enum Way {
     SysEnters(&'static str),
     /// This program on `syscalls/sys_exit_X` of every wanted call.
     SysExits(&'static str),
-    /// [`MOVES`], after and before the function that renames.
-    Moves,
     /// This program on `syscalls/sys_exit_X` of the calls that rename.
     Renames(&'static str),
     /// A task iterator: program.
@@ -97,8 +95,8 @@ pub(crate) const EVENTS: &[Event] = &[
         needed: |_| Need::May,
     },
     Event {
-        name: FILE_MOVES,
-        ways: &[Way::Moves, Way::Renames("on_moved_as_given")],
+        name: "renames of files",
+        ways: &[Way::Renames("on_moved")],
         needed: |settings| if settings.wanted.opens { Need::May } else { Need::Not },
     },
     Event {
@@ -149,17 +147,8 @@ pub(crate) const TIMES: &str = "look-up times";
 /// The event of signals.
 pub(crate) const SIGNALS: &str = "signals";
 
-/// The event of renames of files.
-const FILE_MOVES: &str = "renames of files";
-
-/// Programs for its end and its begin: an end without a begin is passed over.
-const MOVES: [&str; 2] = ["on_moved", "on_move"];
-
 /// The calls that rename.
 const RENAMES: [&str; 3] = ["rename", "renameat", "renameat2"];
-
-/// Function of the kernel through which every rename goes.
-const MOVING_FUNCTION: &str = "vfs_rename";
 
 /// Prefix of the programs for the functions that implement calls; the name of the call follows.
 pub(crate) const RETURN_PROGRAM: &str = "on_return_of_";
@@ -174,13 +163,8 @@ const FUNCTION_PREFIX: &str =
     if cfg!(target_arch = "aarch64") { "__arm64_sys_" } else { "__x64_sys_" };
 
 /// Prefixes of the names of attach targets in the kernel's types.
-pub(crate) const NAMES_ATTACHED_TO: &[&[u8]] = &[
-    b"btf_trace_",
-    b"bpf_iter_task",
-    b"bpf_iter_bpf_map",
-    FUNCTION_PREFIX.as_bytes(),
-    MOVING_FUNCTION.as_bytes(),
-];
+pub(crate) const NAMES_ATTACHED_TO: &[&[u8]] =
+    &[b"btf_trace_", b"bpf_iter_task", b"bpf_iter_bpf_map", FUNCTION_PREFIX.as_bytes()];
 
 /// The programs that are run by the recorder, not attached.
 pub(crate) const SAMPLE_PROGRAM: &str = "on_sample";
@@ -291,7 +275,6 @@ impl Way {
             Self::SysEnters(_) => "tracepoint/syscalls/sys_enter_*".to_owned(),
             Self::SysExits(_) => "tracepoint/syscalls/sys_exit_*".to_owned(),
             Self::Renames(_) => "tracepoint/syscalls/sys_exit_rename*".to_owned(),
-            Self::Moves => format!("fentry, fexit/{MOVING_FUNCTION}"),
             Self::TaskIterator(_) => "iter/task".to_owned(),
         }
     }
@@ -336,25 +319,15 @@ impl Way {
                 let attached = attach_functions(prefix, ebpf, btf, settings);
                 if attached.is_err() {
                     // unload all, so that the next hook starts clean
-                    for (_, program) in
-                        ebpf.programs_mut().filter(|(name, _)| name.starts_with(prefix))
-                    {
+                    for (_, program) in ebpf.programs_mut() {
                         let _ = match program {
-                            Program::FExit(program) => program.unload(),
-                            Program::FEntry(program) => program.unload(),
+                            Program::FExit(program) if prefix == RETURN_PROGRAM => program.unload(),
+                            Program::FEntry(program) if prefix == ENTRY_PROGRAM => program.unload(),
                             _ => Ok(()),
                         };
                     }
                 }
                 attached.map(Attached::Links)
-            }
-            Self::Moves => {
-                // Both are loaded first, so that neither is attached alone if the kernel refuses the other.
-                for name in MOVES {
-                    load_function(ebpf, name, MOVING_FUNCTION, btf)?;
-                }
-                let links = MOVES.map(|name| Ok(link::attach(descriptor(ebpf, name)?)?));
-                links.into_iter().collect::<Result<_, BoxError>>().map(Attached::Links)
             }
             Self::SysExits(program) => {
                 attach_tracepoints("sys_exit", program, ebpf, calls(settings).map(internal))
@@ -416,29 +389,20 @@ fn attach_functions(
         if prefix == ENTRY_PROGRAM && !TIMED_CALLS.contains(&call) {
             continue;
         }
-        load_function(ebpf, &name, &function, btf)?;
-        links.push(link::attach(descriptor(ebpf, &name)?)?);
+        let program = match ebpf.program_mut(&name) {
+            Some(Program::FExit(program)) => {
+                program.load(&function, btf)?;
+                program.fd()?
+            }
+            Some(Program::FEntry(program)) => {
+                program.load(&function, btf)?;
+                program.fd()?
+            }
+            _ => return Err(wrong_type(&name)),
+        };
+        links.push(link::attach(program.as_fd())?);
     }
     if links.is_empty() { Err("this kernel's BTF lacks these functions".into()) } else { Ok(links) }
-}
-
-/// Loads a program for the begin or the end of a function.
-fn load_function(ebpf: &mut Ebpf, name: &str, function: &str, btf: &Btf) -> Result<(), BoxError> {
-    match ebpf.program_mut(name) {
-        Some(Program::FExit(program)) => program.load(function, btf)?,
-        Some(Program::FEntry(program)) => program.load(function, btf)?,
-        _ => return Err(wrong_type(name)),
-    }
-    Ok(())
-}
-
-/// The descriptor of such a program.
-fn descriptor<'a>(ebpf: &'a Ebpf, name: &str) -> Result<BorrowedFd<'a>, BoxError> {
-    match ebpf.program(name) {
-        Some(Program::FExit(program)) => Ok(program.fd()?.as_fd()),
-        Some(Program::FEntry(program)) => Ok(program.fd()?.as_fd()),
-        _ => Err(wrong_type(name)),
-    }
 }
 
 /// The wanted calls.

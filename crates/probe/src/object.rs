@@ -232,7 +232,7 @@ pub(crate) fn kind_of_program(name: &str) -> Kind {
         "on_io_uring" => Kind::Blind,
         "on_waking" => Kind::Wait,
         "on_signal" => Kind::Signal,
-        "on_move" | "on_moved" | "on_moved_as_given" => Kind::Moved,
+        "on_moved" => Kind::Moved,
         "on_entry" => Kind::LookupTime,
         "on_sample" => Kind::Sample,
         name if name.starts_with(RETURN_PROGRAM) => Kind::LookupFailed,

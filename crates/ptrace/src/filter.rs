@@ -17,9 +17,13 @@ const ARCHITECTURE: u32 = 4;
 /// The lower half of the first argument.
 const FIRST_ARGUMENT: u32 = 16;
 
-/// A filter that stops a task at the calls in `calls`, where it renames a file if `renames` is true, and where it changes its name or creates an
-/// io_uring, through which files are opened unseen, or wants to trace. Everything else is allowed, as are the calls of
-/// 32-bit programs, whose numbers have other meanings.
+/// A filter that stops a task at these calls:
+///
+/// * those in `calls`;
+/// * if `renames` is true, those that rename a file;
+/// * those that change its name, create an io_uring, through which files are opened unseen, or begin to trace.
+///
+/// Everything else is allowed, as are the calls of 32-bit programs, whose numbers have other meanings.
 ///
 /// It also stops where a task may be created with CLONE_UNTRACED: such a child would have the filter but no
 /// tracer, and the kernel fails the calls that the filter stops at with ENOSYS then. The flags of clone3(2)

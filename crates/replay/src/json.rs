@@ -9,9 +9,9 @@ use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::{
     ATTACH_ROOT, ATTACH_ZOMBIE, Attach, EXEC_BEFORE, EXEC_COMPAT, EXEC_ENV_CUT, EXEC_PATH_CUT,
     EXEC_SECURE, EXEC_WITHHELD, EXIT_AUTOREAP, EXIT_OOM, EXIT_RSS_BOUND, EXIT_WITHHELD,
-    LOSS_ANY_CPU, MISS_LOST, MISS_PATH_CUT, MISS_PATH_FAULT, MOVED_AS_GIVEN, MOVED_DIRECTORY,
-    MOVED_EXCHANGED, MOVED_UNKNOWN, PLACE_CUT, SAMPLE_FINAL, SAMPLE_WITHHELD, SIGNAL_BY_INTERRUPT,
-    Signal, WAIT_BY_END, WORKDIR_CUT,
+    LOSS_ANY_CPU, MISS_LOST, MISS_PATH_CUT, MISS_PATH_FAULT, MOVED_EXCHANGED,
+    MOVED_FROM_IS_RELATIVE, MOVED_PATH_IS_RELATIVE, MOVED_UNKNOWN, PLACE_CUT, SAMPLE_FINAL,
+    SAMPLE_WITHHELD, SIGNAL_BY_INTERRUPT, Signal, WAIT_BY_END, WORKDIR_CUT,
 };
 use proctrace_wire::{BlindSpot, Call, Kind, LossReason, Outcome, Quantity, Woken, signal_name};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -117,11 +117,11 @@ impl Serialize for Event {
                 let is_known = bits & MOVED_UNKNOWN == 0;
                 map.serialize_entry("from", &is_known.then(|| to_text(&moved.from)))?;
                 map.serialize_entry("path", &is_known.then(|| to_text(&moved.path)))?;
-                let as_given = bits & MOVED_AS_GIVEN != 0;
-                let is_directory = (!as_given).then_some(bits & MOVED_DIRECTORY != 0);
-                map.serialize_entry("is_directory", &is_directory)?;
-                if as_given {
-                    map.serialize_entry("as_given", &true)?;
+                for (key, bit) in [
+                    ("from_is_relative", MOVED_FROM_IS_RELATIVE),
+                    ("path_is_relative", MOVED_PATH_IS_RELATIVE),
+                ] {
+                    map.serialize_entry(key, &is_known.then_some(bits & bit != 0))?;
                 }
                 if bits & MOVED_EXCHANGED != 0 {
                     map.serialize_entry("exchanged", &true)?;

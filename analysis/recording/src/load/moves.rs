@@ -1,18 +1,18 @@
-//! Renames of files: who wrote what has a name now.
+//! Renames of files: which name a file has now, and who wrote what has it.
 //!
 //! The records of all tasks are in the order in which they were written, so that who wrote a file is known when it is
 //! renamed, although their times are coarse.
 
-use proctrace_classify::fast::{FastMap, FastSet};
+use proctrace_classify::fast::FastMap;
 use proctrace_wire::layout::{
-    MOVED_AS_GIVEN, MOVED_DIRECTORY, MOVED_EXCHANGED, MOVED_FROM_HERE, MOVED_UNKNOWN, MovedFixed,
+    MOVED_EXCHANGED, MOVED_FROM_HERE, MOVED_FROM_IS_RELATIVE, MOVED_PATH_IS_RELATIVE,
+    MOVED_UNKNOWN, MovedFixed,
 };
 
-use super::file_numbers::{Numbers, number_of};
-use crate::opened::{FileMove, OpenedFiles, Writer};
+use super::file_numbers::{Numbers, Room};
+use super::moved_directories::{Directories, Name};
+use crate::opened::{FileMove, OpenedFiles, Writer, makes_anew, may_make};
 
-/// Renames that are kept.
-const MOVES_MAX: usize = 1 << 18;
 /// Writers of one file that are kept.
 const WRITERS_MAX: usize = 16;
 /// Names that are compared with those of renamed directories, all together.
@@ -20,135 +20,197 @@ const COMPARED_MAX: usize = 1 << 26;
 
 #[derive(Default)]
 pub(super) struct Moves {
+    numbers: Numbers,
+    directories: Directories,
     /// Who wrote what has this name now, by number of the file.
     writers: FastMap<u32, Vec<Writer>>,
-    /// Names that nothing has since a rename.
-    left: FastSet<u32>,
+    /// Names that nothing has since a rename, with its position in `kept`.
+    left: FastMap<u32, usize>,
+    /// When what a process had written under a name got another one, unless it wrote it again: by file and process.
+    gone: FastMap<(u32, u32), u64>,
     kept: Vec<FileMove>,
     unknown: u64,
     compared: usize,
+    room: Room,
+}
+
+/// A file that was renamed, or is below a directory that was.
+struct Part {
+    file: u32,
+    /// Where the rest of its path begins, which it keeps.
+    at: usize,
+    /// From the new name to the old one.
+    is_back: bool,
 }
 
 impl Moves {
-    /// A process has opened a file.
-    pub(super) fn opened(&mut self, file: u32, by: Writer, is_write: bool) {
-        if !self.left.is_empty() {
-            self.left.remove(&file);
+    /// The name of a file whose path a record has; `None` if it is not told apart.
+    pub(super) fn name(&mut self, path: &[u8]) -> Option<Name> {
+        Some(self.directories.name(self.numbers.of(path)?))
+    }
+
+    /// The number of what is opened by this name again, of which a directory may have been renamed since.
+    pub(super) fn now(&mut self, name: Name) -> u32 {
+        self.directories.now(name, &mut self.numbers, &mut self.room)
+    }
+
+    /// A process has opened a file with these flags of open(2).
+    pub(super) fn opened(&mut self, file: u32, by: Writer, (flags, is_write): (u32, bool)) {
+        if makes_anew(flags) {
+            self.writers.remove(&file);
+        }
+        if !self.left.is_empty()
+            && let Some(at) = self.left.remove(&file)
+            && !may_make(flags)
+        {
+            // It was there all the time: of two names of one file, rename(2) leaves both.
+            let writers = self.kept[at].writers.clone();
+            for writer in &writers {
+                self.gone.remove(&(file, writer.process));
+            }
+            self.writers.insert(file, writers);
         }
         if is_write {
+            self.gone.remove(&(file, by.process));
             add(self.writers.entry(file).or_default(), by);
         }
     }
 
     /// A process has renamed a file or directory.
-    pub(super) fn moved(
-        &mut self,
-        moved: &MovedFixed,
-        (from, to): (&[u8], &[u8]),
-        process: u32,
-        numbers: &mut Numbers,
-    ) {
+    pub(super) fn moved(&mut self, moved: &MovedFixed, (from, to): (&[u8], &[u8]), process: u32) {
         let by = Writer { process, time_ns: moved.head.time_ns };
         let is = |bit| moved.bits & bit != 0;
-        // Two names of one file: rename(2) does nothing.
-        if from == to && !is(MOVED_UNKNOWN) {
-            return;
-        }
-        let given;
-        let (mut from, mut to, mut is_directory) = (from, to, is(MOVED_DIRECTORY));
-        if is(MOVED_AS_GIVEN) {
-            given = plain(from).zip(plain(to));
-            let Some((plain_from, plain_to)) = &given else {
-                self.unknown += 1;
-                return;
-            };
-            (from, to) = (plain_from, plain_to);
-            // Of what nobody wrote as a file, only what is below it is known.
-            let file = numbers.get(from);
-            is_directory = !file.is_some_and(|file| self.writers.contains_key(file));
-        }
-        let is_kept = match (is(MOVED_UNKNOWN), is_directory, is(MOVED_EXCHANGED)) {
-            (true, ..) | (_, true, true) => false,
-            (_, true, _) => self.moved_directory(from, to, by, numbers),
-            (_, _, is_exchange) => match (number_of(numbers, from), number_of(numbers, to)) {
-                (Some(from), Some(to)) => self.moved_file(from, to, by, is_exchange),
-                _ => false,
-            },
+        let paths =
+            plain(from, is(MOVED_FROM_IS_RELATIVE)).zip(plain(to, is(MOVED_PATH_IS_RELATIVE)));
+        let is_known = match paths.filter(|_| !is(MOVED_UNKNOWN)) {
+            // Two names of one file: rename(2) does nothing.
+            Some((from, to)) if from == to => true,
+            Some((from, to)) => self.renamed(&from, &to, by, is(MOVED_EXCHANGED)),
+            None => false,
         };
-        self.unknown += u64::from(!is_kept);
+        self.unknown += u64::from(!is_known);
     }
 
-    /// Returns whether it is kept.
-    fn moved_file(&mut self, from: u32, to: u32, by: Writer, is_exchange: bool) -> bool {
-        if self.kept.len() + 1 >= MOVES_MAX {
-            return false;
-        }
-        let of_from = self.writers.remove(&from).unwrap_or_default();
-        let of_to = self.writers.remove(&to).unwrap_or_default();
-        self.has(from, to, of_from, by);
-        if is_exchange {
-            self.has(to, from, of_to, by);
-        } else {
-            self.left.insert(from);
-        }
-        true
-    }
-
-    /// What had one name, written by these, has another one now.
-    fn has(&mut self, from: u32, to: u32, mut writers: Vec<Writer>, by: Writer) {
-        let Writer { process, time_ns } = by;
-        self.kept.push(FileMove { from, to, process, time_ns, writers: writers.clone() });
-        self.left.remove(&to);
-        add(&mut writers, by);
-        self.writers.insert(to, writers);
-    }
-
-    /// The files below a directory that somebody wrote have other names; nothing is said of others. Returns whether it
-    /// is known which.
-    fn moved_directory(
-        &mut self,
-        from: &[u8],
-        to: &[u8],
-        by: Writer,
-        numbers: &mut Numbers,
-    ) -> bool {
-        self.compared = self.compared.saturating_add(numbers.len());
-        if self.compared > COMPARED_MAX {
-            return false;
-        }
-        let is_written = |file: &u32| self.writers.contains_key(file);
-        let mut below: Vec<(u32, Vec<u8>)> = numbers
-            .iter()
-            .filter(|(_, file)| is_written(file))
-            .filter_map(|(path, file)| {
-                let rest = path.strip_prefix(from).filter(|rest| rest.starts_with(b"/"))?;
-                Some((*file, [to, rest].concat()))
-            })
-            .collect();
-        below.sort_unstable();
+    /// Returns whether all of it is kept.
+    fn renamed(&mut self, from: &[u8], to: &[u8], by: Writer, is_exchange: bool) -> bool {
+        let written = |path: &[u8]| {
+            let file = self.numbers.get(path).filter(|file| self.writers.contains_key(file))?;
+            Some((file, path.len()))
+        };
         let mut all = true;
-        for (file, path) in below {
-            all &= match number_of(numbers, &path) {
-                Some(now) => self.moved_file(file, now, by, false),
-                None => false,
-            };
+        let files: Vec<Part> = match (written(from), written(to)) {
+            (Some((file, at)), other) if !is_exchange || other.is_some() => {
+                let other = other.filter(|_| is_exchange);
+                let back = other.map(|(file, at)| Part { file, at, is_back: true });
+                [Part { file, at, is_back: false }].into_iter().chain(back).collect()
+            }
+            // Of what nobody wrote as a file, only what is below it is known.
+            _ => {
+                all &= self.directories.moved(from, to, is_exchange, &mut self.room);
+                let Some(files) = self.below(from, to, is_exchange) else { return false };
+                files
+            }
+        };
+        let moves: Vec<_> = files
+            .into_iter()
+            .map(|part| (self.writers.remove(&part.file).unwrap_or_default(), part))
+            .collect();
+        // What had the new name has none any more.
+        if let Some(replaced) = self.numbers.get(to) {
+            self.writers.remove(&replaced);
+            self.left.remove(&replaced);
+        }
+        let (first, time_ns) = (self.kept.len(), by.time_ns);
+        for (writers, Part { file, at, is_back }) in moves {
+            let directory = if is_back { from } else { to };
+            let path = [directory, &self.numbers.path(file)[at..]].concat();
+            all &= self.keep(file, &path, writers, by);
+        }
+        let added = first..self.kept.len();
+        for at in added.clone() {
+            let FileMove { from, writers, .. } = &self.kept[at];
+            self.left.insert(*from, at);
+            self.gone.extend(writers.iter().map(|it| ((*from, it.process), time_ns)));
+        }
+        for at in added {
+            let FileMove { to, writers, .. } = &self.kept[at];
+            self.left.remove(to);
+            let mut writers = writers.clone();
+            add(&mut writers, by);
+            for writer in &writers {
+                self.gone.remove(&(*to, writer.process));
+            }
+            self.writers.insert(*to, writers);
         }
         all
     }
 
+    /// What had one name, written by these, has this path now. Returns whether there is room for that.
+    fn keep(&mut self, from: u32, path: &[u8], writers: Vec<Writer>, by: Writer) -> bool {
+        let Some(to) = self.room.number(path, &mut self.numbers) else { return false };
+        // Also in three maps.
+        let each_bytes = 4 * size_of::<Writer>() * (writers.len() + 1);
+        if !self.room.take(size_of::<FileMove>() + each_bytes) {
+            return false;
+        }
+        let Writer { process, time_ns } = by;
+        self.kept.push(FileMove { from, to, process, time_ns, writers });
+        true
+    }
+
+    /// The files at and below a directory that somebody wrote; if it has changed places with another one, the files of both.
+    /// `None` if that is too much to look for: then nothing is said of who wrote any file so far.
+    fn below(&mut self, from: &[u8], to: &[u8], is_exchange: bool) -> Option<Vec<Part>> {
+        self.compared = self.compared.saturating_add(self.writers.len() + self.left.len());
+        if self.compared > COMPARED_MAX {
+            self.writers.clear();
+            self.left.clear();
+            return None;
+        }
+        let numbers = &self.numbers;
+        let end = |file: u32, directory: &[u8]| {
+            let rest = numbers.path(file).strip_prefix(directory)?;
+            (rest.is_empty() || rest.starts_with(b"/")).then_some(directory.len())
+        };
+        // There may be other files below the new name now.
+        let is_there =
+            |file: u32| end(file, to).is_some() || is_exchange && end(file, from).is_some();
+        self.left.retain(|file, _| !is_there(*file));
+        self.writers.retain(|file, _| {
+            is_exchange || end(*file, to).is_none() || end(*file, from).is_some()
+        });
+        let mut files: Vec<Part> = self
+            .writers
+            .keys()
+            .filter_map(|file| {
+                let (at, is_back) = match end(*file, from) {
+                    Some(at) => (at, false),
+                    None => (end(*file, to).filter(|_| is_exchange)?, true),
+                };
+                Some(Part { file: *file, at, is_back })
+            })
+            .collect();
+        files.sort_unstable_by_key(|part| part.file);
+        Some(files)
+    }
+
     pub(super) fn end(self, found: &mut OpenedFiles) {
+        found.paths = self.numbers.into_paths();
         found.moves = self.kept;
-        found.left = self.left.into_iter().collect();
+        found.left = self.left.into_keys().collect();
         found.left.sort_unstable();
+        found.gone = self.gone.into_iter().map(|((file, by), at_ns)| (file, by, at_ns)).collect();
+        found.gone.sort_unstable();
         found.moves_unknown = self.unknown;
     }
 }
 
 /// A path as given to a call without `.` and `..`; `None` if it leaves a directory that may be a symbolic link. The
 /// directory to which a path is relative is none.
-fn plain(path: &[u8]) -> Option<Vec<u8>> {
-    let at = path.windows(MOVED_FROM_HERE.len()).position(|part| part == MOVED_FROM_HERE);
-    let (directory, given) = path.split_at(at.unwrap_or(0));
+fn plain(path: &[u8], is_relative: bool) -> Option<Vec<u8>> {
+    let mut parts = path.windows(MOVED_FROM_HERE.len());
+    let at = if is_relative { parts.position(|part| part == MOVED_FROM_HERE)? } else { 0 };
+    let (directory, given) = path.split_at(at);
     let parts = |path| <[u8]>::split(path, |byte| *byte == b'/').filter(|part| !part.is_empty());
     let mut kept: Vec<&[u8]> = parts(directory).collect();
     let mut has_left = false;
@@ -182,18 +244,27 @@ mod tests {
 
     #[test]
     fn only_what_is_certain_is_resolved() {
-        let of = |path: &str| plain(path.as_bytes()).map(|path| String::from_utf8(path).unwrap());
+        let of = |path: &str, is_relative| {
+            plain(path.as_bytes(), is_relative).map(|path| String::from_utf8(path).unwrap())
+        };
         for (path, expected) in [
             ("/w/./a", "/w/a"),
-            ("/w//b/././a/./x/", "/w/b/a/x"),
+            ("/w/./b//././a/./x/", "/w/b/a/x"),
             ("/w/d/./../a", "/w/a"),
             ("/w/./../../../a", "/a"),
-            ("/w/a", "/w/a"),
+            ("//./a", "/a"),
         ] {
-            assert_eq!(of(path).as_deref(), Some(expected), "{path}");
+            assert_eq!(of(path, true).as_deref(), Some(expected), "{path}");
         }
-        for path in ["/w/./link/../a", "/link/../a", "/w/./..", "", "/./"] {
-            assert_eq!(of(path), None, "{path}");
+        for (path, expected) in [("/w/a", "/w/a"), ("/../w/./a//b/", "/w/a/b")] {
+            assert_eq!(of(path, false).as_deref(), Some(expected), "{path}");
+        }
+        for path in ["/w/./link/../a", "/w/./..", "", "/./", "/w/a", "w"] {
+            assert_eq!(of(path, true), None, "{path}");
+        }
+        // What is in front of the marker is a caller's own, and may be a link.
+        for path in ["/x/link/./../f", "/link/../a", "", "/./"] {
+            assert_eq!(of(path, false), None, "{path}");
         }
     }
 }

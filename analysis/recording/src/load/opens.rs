@@ -10,12 +10,8 @@ use proctrace_trace::Reader;
 use proctrace_wire::layout::MISS_PATH_FAULT;
 
 use super::Loader;
-use super::file_numbers::{Numbers, number_of};
 use super::moves::Moves;
 use crate::opened::{FileUse, Modes, OpenedFiles, Writer};
-
-/// Stands for a file that is not told apart.
-const OTHER: u32 = u32::MAX;
 
 impl Loader<'_> {
     /// Counts the opens of a trace, if there are any.
@@ -25,16 +21,13 @@ impl Loader<'_> {
         }
         reader.rewind();
         let (mut found, mut orphans) = (OpenedFiles::default(), 0);
-        let numbers: RefCell<Numbers> = RefCell::default();
-        let mut moves = Moves::default();
+        let moves: RefCell<Moves> = RefCell::default();
         let mut places: FastMap<(u32, u32), usize> = FastMap::default();
         opens(
             reader,
             |open, path| {
-                if open.bits & MISS_PATH_FAULT != 0 {
-                    return OTHER;
-                }
-                number_of(&mut numbers.borrow_mut(), path).unwrap_or(OTHER)
+                let is_known = open.bits & MISS_PATH_FAULT == 0;
+                is_known.then(|| moves.borrow_mut().name(path)).flatten()
             },
             |act| {
                 let process_of = |serial: u32| {
@@ -46,8 +39,7 @@ impl Loader<'_> {
                     FileAct::Moved(moved, from, path) => {
                         match process_of(moved.head.task) {
                             Some(process) => {
-                                let mut numbers = numbers.borrow_mut();
-                                moves.moved(&moved, (from, path), process, &mut numbers);
+                                moves.borrow_mut().moved(&moved, (from, path), process);
                             }
                             None => orphans += 1,
                         }
@@ -55,18 +47,20 @@ impl Loader<'_> {
                     }
                 };
                 found.opens += 1;
-                let file = open.made;
-                if file == OTHER {
+                let Some(name) = open.made else {
                     found.others += 1;
                     return;
-                }
+                };
                 let Some(process) = process_of(open.miss.head.task) else {
                     orphans += 1;
                     return;
                 };
                 let time_ns = open.miss.head.time_ns;
                 let modes = Modes::of_flags(open.miss.flags, &self.made.header.machine);
-                moves.opened(file, Writer { process, time_ns }, modes.write);
+                let mut moves = moves.borrow_mut();
+                let file = moves.now(name);
+                let by = Writer { process, time_ns };
+                moves.opened(file, by, (open.miss.flags, modes.write));
                 let next = found.uses.len();
                 let at = *places.entry((file, process)).or_insert(next);
                 match found.uses.get_mut(at) {
@@ -89,11 +83,8 @@ impl Loader<'_> {
         );
         // Records that cannot be decoded were counted with the look-ups.
         found.uses.sort_unstable_by_key(|known| (known.file, known.process));
-        let mut paths: Vec<(Vec<u8>, u32)> = numbers.into_inner().into_iter().collect();
-        paths.sort_unstable_by_key(|(_, number)| *number);
-        found.paths = paths.into_iter().map(|(path, _)| path).collect();
         self.made.counts.orphans += orphans;
-        moves.end(&mut found);
+        moves.into_inner().end(&mut found);
         self.made.opened = found;
     }
 }

@@ -88,7 +88,7 @@ fn passed_on(recording: &Recording, files: &[StepFile<'_>]) -> Table {
         .collect();
     rows.sort_by_key(|(file, last)| (last.last_ns, file.path));
     let of = || rows.iter();
-    Table::new("step_files", "Files that steps pass on, in the order in which they are no longer needed")
+    let table = Table::new("step_files", "Files that steps pass on, in the order in which they are no longer needed")
         .rows_need(ROWS)
         .text("path", "file", of().map(|(file, _)| to_text(file.path)))
         .text("writers", "written by", of().map(|(file, _)| names(recording, file.writers())))
@@ -100,7 +100,15 @@ fn passed_on(recording: &Recording, files: &[StepFile<'_>]) -> Table {
             Unit::Nanoseconds,
             of().map(|(_, last)| last.last_ns.saturating_sub(recording.first_ns)),
         )
-        .note("Below the directory in which the command was launched. A file can be deleted when its last reader has ended.")
+        .note("Below the directory in which the command was launched. A file can be deleted when its last reader has ended.");
+    match recording.opened.moves_unknown {
+        0 => table,
+        unknown => table.note(format!(
+            "{} not followed, because the path leads through a link or is not known: what has its name by that has no writer \
+             here.",
+            if unknown == 1 { "1 rename was".to_owned() } else { format!("{unknown} renames were") }
+        )),
+    }
 }
 
 /// Files below the directory of the job that steps read before any of them wrote them.

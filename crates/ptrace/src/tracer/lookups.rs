@@ -35,12 +35,20 @@ pub(super) struct Numbers {
     known: HashMap<u64, u32>,
     seed: RandomState,
     last: u32,
+    renames: u64,
 }
 
 impl Numbers {
     fn hash(&self, fixed: &Named, path: &[u8]) -> u64 {
         let Named { head, call, error, dirfd, flags, .. } = fixed;
-        self.seed.hash_one((head.kind, call, error, dirfd, flags, path))
+        let renames = if head.kind == Kind::OpenedNamed as u16 { self.renames } else { 0 };
+        self.seed.hash_one((head.kind, call, error, dirfd, flags, path, renames))
+    }
+
+    /// A file or directory has been renamed: what is opened by a name since may be another file, so it gets another
+    /// number.
+    pub(super) fn moved(&mut self) {
+        self.renames += 1;
     }
 
     /// A number and a slot for one that is not known. When all slots are taken, they are all given

@@ -1,14 +1,12 @@
 //! Renames of files, recorded along with successful opens.
 //!
-//! The task is stopped at the end of the call, so the directories are still those in which the kernel has found the
-//! names; the file itself has the new one already.
+//! Nothing is looked up in the file systems of the task: one that the payload itself serves would wait for the task, which
+//! waits for this process.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-
-use proctrace_wire::layout::{MOVED_DIRECTORY, MOVED_EXCHANGED, MOVED_UNKNOWN, MovedFixed};
+use proctrace_wire::layout::{
+    MOVED_EXCHANGED, MOVED_FROM_HERE, MOVED_FROM_IS_RELATIVE, MOVED_PATH_IS_RELATIVE,
+    MOVED_UNKNOWN, MovedFixed,
+};
 use proctrace_wire::{Kind, Stream};
 
 use super::Tracer;
@@ -34,52 +32,52 @@ impl Tracer<'_> {
             ),
             _ => ((libc::AT_FDCWD, first), (libc::AT_FDCWD, registers.argument(1))),
         };
-        let mut bits = 0;
-        if call == libc::SYS_renameat2 && registers.argument(4) as u32 & libc::RENAME_EXCHANGE != 0
-        {
+        let given = given(tid, from).zip(given(tid, to));
+        let (mut bits, from, path) = match given {
+            Some(((from, from_is_relative), (path, is_relative))) => {
+                let bit = |is, bit| if is { bit } else { 0 };
+                let bits = bit(from_is_relative, MOVED_FROM_IS_RELATIVE)
+                    | bit(is_relative, MOVED_PATH_IS_RELATIVE);
+                (bits, from, path)
+            }
+            None => (MOVED_UNKNOWN, Vec::new(), Vec::new()),
+        };
+        let flags = if call == libc::SYS_renameat2 { registers.argument(4) as u32 } else { 0 };
+        if bits != MOVED_UNKNOWN && flags & libc::RENAME_EXCHANGE != 0 {
             bits |= MOVED_EXCHANGED;
-        }
-        let paths = sees_the_same_files(tid)
-            .then(|| Some((found(tid, from)?, found(tid, to)?)))
-            .flatten()
-            .filter(|(from, path)| from.len().max(path.len()) < PATH_MAX);
-        let (from, path) = paths.unwrap_or_default();
-        if path.is_empty() {
-            bits |= MOVED_UNKNOWN;
-        } else if fs::symlink_metadata(OsStr::from_bytes(&path)).is_ok_and(|file| file.is_dir()) {
-            bits |= MOVED_DIRECTORY;
         }
         let moved = MovedFixed {
             head: head(Kind::Moved, serial, self.now()),
-            // Fit: shorter than `PATH_MAX`.
+            // Fit: each of two parts is shorter than `PATH_MAX`.
             from_bytes: from.len() as u16,
             path_bytes: path.len() as u16,
             bits,
         };
         assemble(&mut self.record, &moved, &[&from, &path]);
         self.write(Stream::Lookups);
+        self.numbers.moved();
     }
 }
 
-/// True if a path means the same to the task as to this process.
-fn sees_the_same_files(tid: Tid) -> bool {
-    let own = fs::read_link("/proc/self/ns/mnt").ok();
-    let namespace = link(tid, "ns/mnt");
-    link(tid, "root").is_some_and(|root| root == b"/")
-        && own.is_some_and(|own| Some(own.as_os_str().as_bytes()) == namespace.as_deref())
-}
-
-/// The path of a name that a task has passed to a system call, with that of its directory without symbolic links.
-fn found(tid: Tid, (directory, name): (i32, u64)) -> Option<Vec<u8>> {
+/// A path that a task has passed to a system call, behind that of its directory if it is relative, which is returned too;
+/// otherwise behind that of its root, as paths of opened files are.
+fn given(tid: Tid, (directory, name): (i32, u64)) -> Option<(Vec<u8>, bool)> {
     let mut buffer = [0; PATH_MAX];
-    let len = sys::read_string(tid, name, &mut buffer).filter(|len| *len < PATH_MAX)?;
-    let name = Path::new(OsStr::from_bytes(&buffer[..len]));
-    let base = match directory {
-        _ if name.is_absolute() => Vec::new(),
+    let len = sys::read_string(tid, name, &mut buffer).filter(|len| (1..PATH_MAX).contains(len))?;
+    let name = &buffer[..len];
+    let is_relative = !name.starts_with(b"/");
+    let before = match directory {
+        _ if !is_relative => link(tid, "root")?,
         libc::AT_FDCWD => link(tid, "cwd")?,
         descriptor => link(tid, &format!("fd/{descriptor}"))?,
     };
-    let whole = Path::new(OsStr::from_bytes(&base)).join(name);
-    let parent = fs::canonicalize(whole.parent()?).ok()?;
-    Some(parent.join(whole.file_name()?).as_os_str().as_bytes().to_vec())
+    if !before.starts_with(b"/") || before.len() >= PATH_MAX {
+        return None;
+    }
+    let whole = match is_relative {
+        true => [&before, MOVED_FROM_HERE, name].concat(),
+        false if before == b"/" => name.to_vec(),
+        false => [&before, name].concat(),
+    };
+    Some((whole, is_relative))
 }

@@ -27,15 +27,15 @@ pub const MISS_PATH_FAULT: u16 = 1;
 pub const MISS_PATH_CUT: u16 = 2;
 /// [`super::MissFixed::bits`]: the record in full is missing. Set by readers only.
 pub const MISS_LOST: u16 = 4;
-/// [`super::MovedFixed::bits`]: a directory, with all that is below it.
-pub const MOVED_DIRECTORY: u32 = 1;
+/// [`super::MovedFixed::bits`]: the paths are not known; both are empty, and no other bit is set.
+pub const MOVED_UNKNOWN: u32 = 1;
 /// [`super::MovedFixed::bits`]: what had the new path has the old one now.
 pub const MOVED_EXCHANGED: u32 = 2;
-/// [`super::MovedFixed::bits`]: the paths are not known; both are empty.
-pub const MOVED_UNKNOWN: u32 = 4;
-/// [`super::MovedFixed::bits`]: paths as given to the call, behind that of the directory and [`MOVED_FROM_HERE`] if
-/// relative; symbolic links are not resolved, and whether it is a directory is not known.
-pub const MOVED_AS_GIVEN: u32 = 8;
+/// [`super::MovedFixed::bits`]: the path before begins with that of the directory to which the one that was given to the
+/// call is relative, and [`MOVED_FROM_HERE`].
+pub const MOVED_FROM_IS_RELATIVE: u32 = 4;
+/// [`super::MovedFixed::bits`]: the same of the path since.
+pub const MOVED_PATH_IS_RELATIVE: u32 = 8;
 /// What separates a directory from the path that was given to a call relative to it.
 pub const MOVED_FROM_HERE: &[u8] = b"/./";
 /// [`super::Named::slot`] is below this: bounds the number of look-ups that can be referenced at a time.
