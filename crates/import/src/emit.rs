@@ -130,16 +130,18 @@ impl<'a> Emitter<'a> {
         self.put(Stream::Lookups, head, &named, &[short]);
     }
 
-    /// A rename, with the paths before and since and its bits, if both paths are known.
+    /// A rename, with the paths before and since and these bits, if both paths are known.
     pub(crate) fn moved(
         &mut self,
         task: u32,
         time_ns: u64,
-        moved: Option<((Vec<u8>, Vec<u8>), u32)>,
+        paths: Option<(Vec<u8>, Vec<u8>)>,
+        bits: u32,
     ) {
         // As long as those of the kernel, behind those of directories.
-        let known = moved.filter(|((from, path), _)| from.len().max(path.len()) <= 2 * PATH_MAX);
-        let ((from, path), bits) = known.unwrap_or_else(|| (Default::default(), MOVED_UNKNOWN));
+        let known = paths.filter(|(from, path)| from.len().max(path.len()) <= 2 * PATH_MAX);
+        let bits = if known.is_some() { bits } else { MOVED_UNKNOWN };
+        let (from, path) = known.unwrap_or_default();
         let head = head(Kind::Moved, task, time_ns);
         let (from_bytes, path_bytes) = (length(&from), length(&path));
         let moved = MovedFixed { head, from_bytes, path_bytes, bits };

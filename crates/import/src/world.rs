@@ -345,21 +345,20 @@ impl<'a> World<'a> {
     pub(crate) fn moved(&mut self, pid: i32, time_ns: u64, renamed: &Renamed) {
         let Some(task) = self.tasks.get(&pid) else { return };
         let cwd = self.processes.get(&task.process).and_then(|process| process.cwd.as_deref());
-        let behind = |(dirfd, directory, path): &Given| {
+        let mut bits = if renamed.is_exchange { MOVED_EXCHANGED } else { 0 };
+        let mut behind = |(dirfd, directory, path): &Given, is_relative: u32| {
             let path = path.as_deref().filter(|path| !path.is_empty())?;
             if path.starts_with(b"/") {
-                return Some((path.to_vec(), 0));
+                return Some(path.to_vec());
             }
+            bits |= is_relative;
             let cwd = cwd.filter(|_| *dirfd == AT_FDCWD);
             let from = directory.as_deref().or(cwd).filter(|from| from.starts_with(b"/"))?;
-            Some(([from, MOVED_FROM_HERE, path].concat(), u32::MAX))
+            Some([from, MOVED_FROM_HERE, path].concat())
         };
-        let exchanged = if renamed.is_exchange { MOVED_EXCHANGED } else { 0 };
-        let moved = behind(&renamed.from).zip(behind(&renamed.to)).map(|(from, to)| {
-            let relative = from.1 & MOVED_FROM_IS_RELATIVE | to.1 & MOVED_PATH_IS_RELATIVE;
-            ((from.0, to.0), exchanged | relative)
-        });
-        self.emit.moved(task.serial, time_ns, moved);
+        let from = behind(&renamed.from, MOVED_FROM_IS_RELATIVE);
+        let paths = from.zip(behind(&renamed.to, MOVED_PATH_IS_RELATIVE));
+        self.emit.moved(task.serial, time_ns, paths, bits);
     }
 
     /// The process has gone to another directory; None: it is not known which.

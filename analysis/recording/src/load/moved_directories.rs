@@ -25,11 +25,14 @@ pub(super) struct Name {
     renames: u32,
 }
 
+/// Number of renames before this one, and path since.
+type Since = (u32, Rc<[u8]>);
+
 #[derive(Default)]
 pub(super) struct Directories {
     renames: u32,
-    /// By path before: number of renames before this one, and path since.
-    since: FastMap<Vec<u8>, Vec<(u32, Rc<[u8]>)>>,
+    /// By path before.
+    since: FastMap<Vec<u8>, Vec<Since>>,
     /// Numbers of files by earlier names, and after how many renames they have been found.
     found: FastMap<Name, (u32, u32)>,
     searched: usize,
