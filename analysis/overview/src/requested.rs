@@ -33,12 +33,12 @@ impl Asked {
             Some((value, name))
         };
         let is = |name: &str| job.contains_key(name);
+        let mebibytes = |(value, name): From| (value.saturating_mul(MEBIBYTE), name);
         if is("SLURM_JOB_ID") {
             let all = number("SLURM_CPUS_ON_NODE");
             // What is given may be more than was asked for: whole cores of two threads, whole nodes.
             let given = all.filter(|(cores, _)| *cores > THREADS_OF_CORE);
             let cores = number("SLURM_CPUS_PER_TASK").or(given);
-            let mebibytes = |(value, name): From| (value.saturating_mul(MEBIBYTE), name);
             // Megabytes in terms of sbatch(1) are binary ones.
             let per_core = || {
                 let (per_core, name) = number("SLURM_MEM_PER_CPU")?;
@@ -53,15 +53,16 @@ impl Asked {
             let memory = number("SLURM_MEM_PER_NODE").or_else(per_core);
             return Self { cores, memory_bytes: memory.map(mebibytes), wall_ns: wall_ns() };
         }
-        let cores = if is("PBS_JOBID") {
-            number("NCPUS")
-        } else if is("_CONDOR_SLOT") || is("_CONDOR_JOB_AD") {
-            // The starter sets it to the CPUs of the slot (HTCondor's STARTER_NUM_THREADS_ENV_VARS).
-            number("OMP_NUM_THREADS")
-        } else {
-            None
-        };
-        Self { cores, ..Self::default() }
+        if is("PBS_JOBID") {
+            return Self { cores: number("NCPUS"), ..Self::default() };
+        }
+        if is("_CONDOR_SLOT") || is("_CONDOR_JOB_AD") {
+            // The starter sets the latter to the CPUs of the slot (HTCondor's STARTER_NUM_THREADS_ENV_VARS).
+            let cores = number("CONDOR_REQUEST_CPUS").or_else(|| number("OMP_NUM_THREADS"));
+            let memory_bytes = number("CONDOR_REQUEST_MEMORY").map(mebibytes);
+            return Self { cores, memory_bytes, wall_ns: None };
+        }
+        Self::default()
     }
 }
 
@@ -201,6 +202,14 @@ mod tests {
         let condor = [("_CONDOR_SLOT", "slot1"), ("OMP_NUM_THREADS", "4")];
         assert_eq!(found(&condor, 1.0), [(Resource::Cores, 4, "OMP_NUM_THREADS")]);
         assert_eq!(found(&condor[1..], 1.0), []);
+        let condor = [
+            ("_CONDOR_JOB_AD", "/scratch/.job.ad"),
+            ("OMP_NUM_THREADS", "8"),
+            ("CONDOR_REQUEST_CPUS", "1"),
+            ("CONDOR_REQUEST_MEMORY", "4000"),
+        ];
+        let memory = (Resource::Memory, 4000 * MEBIBYTE, "CONDOR_REQUEST_MEMORY");
+        assert_eq!(found(&condor, 1.0), [memory]);
         assert_eq!(found(&[("PBS_JOBID", "1"), ("NCPUS", "2")], 1.0).len(), 1);
     }
 

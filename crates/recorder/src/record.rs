@@ -196,11 +196,10 @@ pub fn command(
 fn batch_job(environment: &[(OsString, OsString)]) -> BTreeMap<String, String> {
     let all = environment.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     let mut found = job_variables(all);
-    if let Some(ad) = found.get(condor::JOB_AD)
-        && !found.contains_key(condor::JOB_ID)
-        && let Some(id) = condor::job_id(Path::new(OsStr::from_bytes(&to_bytes(ad))))
-    {
-        found.insert(condor::JOB_ID.to_owned(), id);
+    if let Some(ad) = found.get(condor::JOB_AD) {
+        for (name, value) in condor::variables(Path::new(OsStr::from_bytes(&to_bytes(ad)))) {
+            found.entry(name.to_owned()).or_insert(value);
+        }
     }
     found
 }

@@ -1,6 +1,6 @@
 //! Requests in the syntax of batch systems and of the engines of workflows.
 //!
-//! Sources: Slurm's sbatch(1); Snakemake's profiles (`set-threads`, `set-resources`); Nextflow's configuration
+//! Sources: Slurm's sbatch(1); HTCondor's condor_submit(1); Snakemake's profiles (`set-threads`, `set-resources`); Nextflow's configuration
 //! (`process { withName }`).
 
 use std::fmt::Write;
@@ -16,6 +16,8 @@ const MINUTE_NS: u64 = 60_000_000_000;
 pub enum RequestSyntax {
     /// `#SBATCH` lines of a job script, and the options for each group of steps as comments.
     Slurm,
+    /// Commands of a submit description, and those for each group of steps as comments.
+    HtCondor,
     /// A profile of Snakemake.
     Snakemake,
     /// A configuration of Nextflow.
@@ -26,7 +28,7 @@ impl RequestSyntax {
     /// The coordinator whose steps the requests are of; `None` for any.
     pub fn coordinator(self) -> Option<&'static str> {
         match self {
-            Self::Slurm => None,
+            Self::Slurm | Self::HtCondor => None,
             Self::Snakemake => Some("snakemake"),
             Self::Nextflow => Some("nextflow"),
         }
@@ -37,7 +39,8 @@ impl RequestSyntax {
         let (jobs, groups): (Vec<_>, Vec<_>) =
             requests.iter().partition(|request| request.group.is_none());
         match self {
-            Self::Slurm => slurm(&jobs, &groups),
+            Self::Slurm => script(&jobs, &groups, ("#SBATCH ", " "), slurm_options),
+            Self::HtCondor => script(&jobs, &groups, ("", ", "), condor_commands),
             Self::Snakemake => snakemake(&named(&groups)),
             Self::Nextflow => nextflow(&named(&groups)),
         }
@@ -48,7 +51,7 @@ impl RequestSyntax {
         let groups: Vec<&Request> =
             requests.iter().filter(|request| request.group.is_some()).collect();
         match self {
-            Self::Slurm => groups.len(),
+            Self::Slurm | Self::HtCondor => groups.len(),
             Self::Snakemake | Self::Nextflow => named(&groups).len(),
         }
     }
@@ -67,17 +70,23 @@ fn named<'a>(groups: &[&'a Request]) -> Vec<(&'a str, &'a Request)> {
     groups.filter(|(name, _)| is_word(name)).collect()
 }
 
-fn slurm(jobs: &[&Request], groups: &[&Request]) -> String {
+/// A line for each of what is requested for the job, and a comment with all of it for each group.
+fn script(
+    jobs: &[&Request],
+    groups: &[&Request],
+    (prefix, separator): (&str, &str),
+    lines: fn(&Request) -> Vec<String>,
+) -> String {
     let mut text = String::new();
     for job in jobs {
-        for option in slurm_options(job) {
-            let _ = writeln!(text, "#SBATCH {option}");
+        for line in lines(job) {
+            let _ = writeln!(text, "{prefix}{line}");
         }
     }
     for group in groups {
         // A name may contain the end of a line, which would end the comment.
         let name = group.group.as_deref().unwrap_or_default().escape_default();
-        let _ = writeln!(text, "# a step of {name}: {}", slurm_options(group).join(" "));
+        let _ = writeln!(text, "# a step of {name}: {}", lines(group).join(separator));
     }
     text
 }
@@ -90,6 +99,15 @@ fn slurm_options(request: &Request) -> Vec<String> {
         .extend(request.memory_bytes.map(|bytes| format!("--mem={}M", bytes.div_ceil(MEBIBYTE))));
     options.push(format!("--time={:02}:{:02}:00", minutes / 60, minutes % 60));
     options
+}
+
+/// HTCondor has no limit of wall time unless a site adds one.
+fn condor_commands(request: &Request) -> Vec<String> {
+    let cores = request.cores.map(|cores| format!("request_cpus = {cores}"));
+    // In MiB.
+    let memory =
+        request.memory_bytes.map(|bytes| format!("request_memory = {}", bytes.div_ceil(MEBIBYTE)));
+    cores.into_iter().chain(memory).collect()
 }
 
 fn snakemake(groups: &[(&str, &Request)]) -> String {
@@ -165,6 +183,15 @@ mod tests {
             # a step of a\\'\\n#SBATCH --wrap=x: --cpus-per-task=2 --time=01:30:00\n";
         assert_eq!(RequestSyntax::Slurm.write(&all()), expected);
         assert_eq!(RequestSyntax::Slurm.groups(&all()), 2);
+    }
+
+    #[test]
+    fn condor_has_commands_for_the_job_and_comments_for_steps() {
+        let expected = "request_cpus = 2\nrequest_memory = 1002\n\
+            # a step of align: request_cpus = 2, request_memory = 477\n\
+            # a step of a\\'\\n#SBATCH --wrap=x: request_cpus = 2\n";
+        assert_eq!(RequestSyntax::HtCondor.write(&all()), expected);
+        assert_eq!(RequestSyntax::HtCondor.groups(&all()), 2);
     }
 
     #[test]

@@ -38,11 +38,13 @@ pub const JOB_VARIABLES: &[&str] = &[
     "PBS_SERVER",
     "PBS_O_LOGNAME",
     "NCPUS",
-    // HTCondor: "Environment variables for jobs" of its manual. The job's number is in the file.
+    // HTCondor: "Environment variables for jobs" of its manual. What begins with CONDOR_ is from that file.
     "_CONDOR_JOB_AD",
     "_CONDOR_SLOT",
     "OMP_NUM_THREADS",
     "CONDOR_ID",
+    "CONDOR_REQUEST_CPUS",
+    "CONDOR_REQUEST_MEMORY",
     // PanDA and its pilot.
     "PandaID",
     "PANDAID",

@@ -91,7 +91,7 @@ pub(crate) enum RowsFormat {
          its files: a row for each reading of memory (record --memory), at most one a second.\n\n\
         Of steps (docs/steps.md), one file: nextflow-trace and snakemake-benchmark, for runs in which the \
         engine's own metrics are empty; dot and mermaid, which steps read what others write; slurm, \
-        snakemake-profile and nextflow-config, what to request \
+        htcondor, snakemake-profile and nextflow-config, what to request \
         (from one recording or several of the same job). o2dpg: a directory.",
     after_long_help = "Examples:\n  \
         proctrace export tables job.ptrace\n  \
@@ -153,6 +153,8 @@ pub(crate) enum TablesFormat {
     SnakemakeBenchmark,
     /// What to request: #SBATCH lines for the job, and options for each group of steps.
     Slurm,
+    /// The same as commands of a submit description.
+    Htcondor,
     /// What to request for each rule, as a profile: config.yaml for snakemake --workflow-profile.
     SnakemakeProfile,
     /// What to request for each process, as a configuration: nextflow -c FILE.

@@ -28,6 +28,7 @@ impl Of {
             TablesFormat::NextflowTrace => Self::Usage(EngineFile::NextflowTrace),
             TablesFormat::SnakemakeBenchmark => Self::Usage(EngineFile::SnakemakeBenchmark),
             TablesFormat::Slurm => Self::Requests(RequestSyntax::Slurm),
+            TablesFormat::Htcondor => Self::Requests(RequestSyntax::HtCondor),
             TablesFormat::SnakemakeProfile => Self::Requests(RequestSyntax::Snakemake),
             TablesFormat::Dot => Self::Graph(GraphLanguage::Dot),
             TablesFormat::Mermaid => Self::Graph(GraphLanguage::Mermaid),
