@@ -175,6 +175,8 @@ pub struct StepGroup {
     pub steps: u64,
     /// Number of those whose first process did not exit with 0.
     pub failed: u64,
+    /// Number of those that were started again, under the same name and by the same step, after they had failed.
+    pub retried: u64,
     /// Median of their wall times.
     pub median_wall_ns: u64,
     /// The longest wall time.
@@ -219,6 +221,7 @@ pub fn groups(recording: &Recording, sums: &[StepSum]) -> Vec<StepGroup> {
                 name: name.to_owned(),
                 steps: members.len() as u64,
                 failed: of().filter(|sum| sum.failed()).count() as u64,
+                retried: retried(recording, sums, &members),
                 longest_wall_ns: walls.iter().copied().max().unwrap_or(0),
                 wall_ns: walls.iter().fold(0, |sum, wall| sum.saturating_add(*wall)),
                 median_wall_ns: lower_median(&mut walls)?,
@@ -230,6 +233,24 @@ pub fn groups(recording: &Recording, sums: &[StepSum]) -> Vec<StepGroup> {
         .collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.wall_ns));
     groups
+}
+
+/// Number of these steps that were started again after they had failed. If two of one name ran at one time, or one came
+/// after a success, the name is not that of one unit of work.
+fn retried(recording: &Recording, sums: &[StepSum], members: &[usize]) -> u64 {
+    let mut by_name: BTreeMap<(Option<u32>, &str), Vec<&StepSum>> = BTreeMap::new();
+    for at in members {
+        let step = &recording.steps.all[*at];
+        by_name.entry((step.parent, &step.named.name)).or_default().push(&sums[*at]);
+    }
+    let are_tries = |all: &mut Vec<&StepSum>| {
+        all.sort_by_key(|sum| sum.begin_ns);
+        all.windows(2).all(|pair| pair[0].failed() && pair[0].end_ns <= pair[1].begin_ns)
+    };
+    by_name
+        .into_values()
+        .filter_map(|mut all| are_tries(&mut all).then(|| all.len() as u64 - 1))
+        .sum()
 }
 
 #[cfg(test)]
@@ -331,5 +352,27 @@ mod tests {
         let recording = scene.exit(MS, 1, (0, 0)).load(None);
         assert!(recording.steps.all.is_empty() && sums(&recording).is_empty());
         assert_eq!(recording.steps.of_process(0), None);
+    }
+
+    #[test]
+    fn a_step_that_is_started_again_after_a_failure_is_told() {
+        let retried = |ends: &[(u64, u64, u32)]| {
+            let mut scene = Scene::new(1, 100 * MS);
+            scene.exec(0, 1, "/bin/runner", (0, 0));
+            scene.in_environment(&["PROCTRACE_STEP=digi_1"]);
+            for (task, (begin, ..)) in (2..).zip(ends) {
+                scene.fork(begin * MS, 1, task).exec(begin * MS, task, "/bin/sim", (0, 0));
+            }
+            for (task, (_, end, code)) in (2..).zip(ends) {
+                scene.exit_with(end * MS, task, (0, 0), |exit| exit.status = code << 8);
+            }
+            let recording = scene.exit(40 * MS, 1, (0, 0)).load(None);
+            groups(&recording, &sums(&recording))[0].retried
+        };
+        assert_eq!(retried(&[(1, 5, 1), (6, 9, 2), (9, 12, 0)]), 2);
+        assert_eq!(retried(&[(1, 5, 1), (6, 9, 1)]), 1);
+        assert_eq!(retried(&[(1, 5, 0), (6, 9, 0)]), 0);
+        assert_eq!(retried(&[(1, 5, 1), (4, 9, 0)]), 0, "two of one name at one time");
+        assert_eq!(retried(&[(1, 5, 1)]), 0);
     }
 }

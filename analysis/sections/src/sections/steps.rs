@@ -108,6 +108,8 @@ fn groups_table(recording: &Recording, groups: &[StepGroup]) -> Table {
         .text("group", "group", of().map(|group| &*group.name))
         .whole("steps", "steps", Unit::Count, of().map(|group| group.steps))
         .whole("failed", "failed", Unit::Count, of().map(|group| group.failed))
+        .whole("retried", "tried again", Unit::Count, of().map(|group| group.retried))
+        .detail()
         .whole("wall_ns", "wall", Unit::Nanoseconds, of().map(|group| group.wall_ns))
         .detail()
         .whole("median_wall_ns", "median", Unit::Nanoseconds, of().map(|group| group.median_wall_ns))
@@ -136,6 +138,19 @@ fn groups_table(recording: &Recording, groups: &[StepGroup]) -> Table {
             "A step is a program and all that it starts, named by whoever starts it. cores: CPU by wall, those in use on average; \
              peak RSS: of the largest process, peak PSS: of all at one time.",
         );
+    let again: Vec<&StepGroup> = groups.iter().filter(|group| group.retried > 0).collect();
+    let table = match &again[..] {
+        [] => table,
+        [first, others @ ..] => {
+            let number = again.iter().map(|group| group.retried).sum();
+            let more = if others.is_empty() { "" } else { " and others" };
+            table.note(format!(
+                "{} a step was started again after it had failed: {}{more}.",
+                counted(number, "time", "times"),
+                first.name
+            ))
+        }
+    };
     with_peak_pss(table, recording, of().map(|group| group.peak_pss_bytes))
 }
 
