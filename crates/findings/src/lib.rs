@@ -50,7 +50,7 @@ pub use libs::{
 };
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Unknown, Worse};
 pub use number::{bytes, count, counted, figure, sparkline, time};
-pub use page::{LeftOut, PackedColumn, PackedTable, PageData, PageStrip};
+pub use page::{LeftOut, PackedColumn, PackedTable, PageData, PageStep, PageStrip};
 pub use path::{CriticalPath, PathPhase, PathProgram, PathWait};
 pub use phase::{MarkedPhase, PhaseMark};
 pub use prmon::{Prmon, PrmonColumn, PrmonMachine};

@@ -16,12 +16,25 @@ pub struct PageData {
     pub tables: Vec<PackedTable>,
     /// Moments that the payload named: time since the start of the recording, and name.
     pub marks: Vec<(u64, String)>,
+    /// Steps of a workflow. The column `step` of the processes has positions in it; it is missing if there are none.
+    pub steps: Vec<PageStep>,
     /// Bin edges of the strips, ascending; one more than there are bins.
     pub edges_ns: Vec<u64>,
     /// Activity of the whole tree over time.
     pub strips: Vec<PageStrip>,
     /// Rows left out of the tables for lack of room.
     pub left_out: Vec<LeftOut>,
+}
+
+/// A step of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageStep {
+    /// Its name.
+    pub name: String,
+    /// Row of the process with which it begins.
+    pub process: u32,
+    /// Position of the step that it is a part of, which comes before.
+    pub parent: Option<u32>,
 }
 
 /// A quantity over time, or why it is not known.

@@ -14,7 +14,7 @@ use crate::visible::visible;
 use crate::{Page, PageSection};
 
 /// Columns of the processes without which nothing can be drawn.
-const FIRST: &[&str] = &["start_ns", "life_ns", "program", "parent", "pid"];
+const FIRST: &[&str] = &["start_ns", "life_ns", "program", "parent", "pid", "step"];
 /// Most rows of a table of a section.
 const ROWS_MAX: usize = 500;
 /// Findings that the page has in other forms.
@@ -67,6 +67,7 @@ pub(crate) fn first(page: &Page<'_>) -> io::Result<Vec<u8>> {
         "length_ns": data.length_ns,
         "lanes": lanes,
         "marks": data.marks.iter().map(|(at, name)| json!([at, visible(name)])).collect::<Vec<_>>(),
+        "steps": steps(data),
         "programs": programs(data),
         "figures": figures(),
         "tables": tables,
@@ -80,6 +81,12 @@ pub(crate) fn first(page: &Page<'_>) -> io::Result<Vec<u8>> {
 fn figures() -> Vec<Value> {
     let shown = Figure::ALL.into_iter().filter(|figure| !figure.is_raw());
     shown.map(|figure| json!([figure.name(), figure.label(), figure.unit().name()])).collect()
+}
+
+/// Name, first process and whole of each step.
+fn steps(data: &PageData) -> Vec<Value> {
+    let all = data.steps.iter();
+    all.map(|step| json!([visible(&step.name), step.process, step.parent])).collect()
 }
 
 /// Name, category, class and lane of each program.

@@ -8,7 +8,7 @@ mod strips;
 
 use std::path::Path;
 
-use proctrace_findings::{PackedColumn, PageData};
+use proctrace_findings::{PackedColumn, PageData, PageStep};
 use proctrace_overview::options::Options;
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
@@ -68,6 +68,7 @@ pub fn page(
         lanes: lanes.counted_processes(recording),
         tables,
         marks: marks(recording),
+        steps: steps(recording),
         edges_ns,
         strips: shown,
         left_out,
@@ -78,6 +79,21 @@ pub fn page(
 fn marks(recording: &Recording) -> Vec<(u64, String)> {
     let all = recording.marks.all.iter();
     all.map(|mark| (since(recording, mark.time_ns), mark.name.clone())).collect()
+}
+
+/// Steps, none if it is not known which process belongs to which.
+fn steps(recording: &Recording) -> Vec<PageStep> {
+    if !recording.knows.all(&[Quantity::Forks, Quantity::Execs]) {
+        return Vec::new();
+    }
+    let process = |run: u32| recording.runs.get(run as usize).map_or(0, |run| run.process);
+    let all = recording.steps.all.iter();
+    all.map(|step| PageStep {
+        name: step.named.name.clone(),
+        process: process(step.run),
+        parent: step.parent,
+    })
+    .collect()
 }
 
 /// A column of these values, or the reason why they are not known.

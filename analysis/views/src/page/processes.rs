@@ -47,6 +47,10 @@ pub(super) fn processes(
         known(recording, &[Quantity::Execs], "execs", || rows.iter().map(|p| Some(p.execs.into()))),
         PackedColumn::of("misses", list_of.iter().copied()),
     ];
+    if !recording.steps.all.is_empty() {
+        let step = |at: usize| recording.steps.of_process(u32::try_from(at).ok()?).map(u64::from);
+        table.columns.push(PackedColumn::of("step", (0..rows.len()).map(step)));
+    }
     figures(recording, &mut table);
     table
 }

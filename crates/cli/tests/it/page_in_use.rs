@@ -206,6 +206,51 @@ fn the_timeline_is_visible_without_scrolling() {
     }
 }
 
+/// Steps of a runner, one of which has a part, and a helper that is none.
+const STEPS: &str = "PROCTRACE_STEP=sim_1 sh -c 'sort /etc/passwd; sort /etc/group; true' > /dev/null; \
+    PROCTRACE_STEP=digi_1 sh -c 'cat /etc/passwd; PROCTRACE_STEP=part sh -c \"cat /etc/group; true\"; true' > /dev/null; \
+    sh -c 'id; id; true' > /dev/null; true";
+
+#[test]
+fn rows_are_steps_if_there_are_any_and_unfold_to_processes() {
+    let job = Job::record(STEPS);
+    let page = job.page();
+    let browser = Browser::start(1280, 900);
+    browser.open(&page);
+    let rows = |count: u32| {
+        let is = "return document.querySelector('.chart canvas').dataset.rows";
+        browser.wait(&format!("{is} === '{count}'"));
+    };
+    let choose = |label: &str, value: &str| {
+        browser.js(&format!(
+            "const e = document.querySelector('[aria-label=\"{label}\"]'); e.value = '{value}';
+            e.dispatchEvent(new Event('change'));"
+        ));
+    };
+    let order = browser.js("return document.querySelector('[aria-label=\"Order of rows\"]').value");
+    assert_eq!(order, "step");
+    // The runner and two steps.
+    rows(3);
+    tab_to(&browser, "canvas");
+    // The second step: its first command and its part, which stays folded.
+    browser.press(&format!("{DOWN}{DOWN}{DOWN} "));
+    rows(5);
+    choose("Fold the tree", "none");
+    // Also the commands of the first step and of the part. The helper and its commands stay in the row of the runner.
+    rows(8);
+    browser.js("document.querySelector('.chart canvas').focus()");
+    browser.press(ENTER);
+    browser.wait("return !document.querySelector('#process').hidden");
+    let process = browser.text("#process");
+    assert!(process.contains("digi_1"), "{process}");
+    browser.press(ESCAPE);
+    choose("Order of rows", "tree");
+    rows(11);
+    choose("Order of rows", "step");
+    rows(8);
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
 #[test]
 fn the_keyboard_suffices() {
     let directory = tempfile::tempdir().unwrap();

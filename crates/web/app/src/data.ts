@@ -1,6 +1,7 @@
 // The recording: two containers of packed columns in the page, as crates/web/src/payload.rs writes them.
 
 import type { Unit } from "./format";
+import { type Step, Steps, Tree } from "./tree";
 
 interface ColumnHead { name: string; ascending: boolean; unknown: string | null; blob: number }
 interface TableHead { name: string; rows: number; columns: ColumnHead[] }
@@ -138,9 +139,10 @@ export class Recording {
   readonly lane: Uint8Array;
   /** -1 for none. */
   readonly parent: Int32Array;
-  readonly children: { first: Uint32Array; of: Uint32Array };
-  /** Number of descendants. */
-  readonly below: Uint32Array;
+  /** Who started whom. */
+  readonly births: Tree;
+  /** null if there are none. */
+  readonly steps: Steps | null;
   rest: Rest | null = null;
 
   constructor(from: Container) {
@@ -184,11 +186,10 @@ export class Recording {
       this.lane[at] = this.programs[this.program[at]]?.lane ?? 0;
       this.parent[at] = back[at] > 0 ? at - back[at] : -1;
     }
-    this.children = childrenOf(this.parent);
-    this.below = new Uint32Array(this.n);
-    for (let at = this.n - 1; at > 0; at--) {
-      if (this.parent[at] >= 0) this.below[this.parent[at]] += this.below[at] + 1;
-    }
+    this.births = new Tree(this.parent);
+    const steps: Step[] = this.head.steps.map(([name, process, parent]: [string, number, number | null]) => ({ name, process, parent }));
+    const of = () => Int32Array.from(this.processes.column("step"), (step) => (Number.isNaN(step) ? -1 : step));
+    this.steps = steps.length ? new Steps(steps, of(), this.parent) : null;
   }
 
   name(at: number): string {
@@ -204,16 +205,6 @@ export class Recording {
   ended(at: number): boolean {
     return !Number.isNaN(this.processes.column("life_ns")[at]);
   }
-}
-
-function childrenOf(parent: Int32Array): { first: Uint32Array; of: Uint32Array } {
-  const n = parent.length;
-  const first = new Uint32Array(n + 2);
-  for (let at = 0; at < n; at++) if (parent[at] >= 0) first[parent[at] + 2]++;
-  for (let at = 0; at < n; at++) first[at + 2] += first[at + 1];
-  const of = new Uint32Array(n);
-  for (let at = 0; at < n; at++) if (parent[at] >= 0) of[first[parent[at] + 1]++] = at;
-  return { first, of };
 }
 
 /** What comes a moment later: arguments, accounting, look-ups, waits, sections. */

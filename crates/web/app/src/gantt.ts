@@ -118,9 +118,10 @@ export class Gantt {
 
   /** Makes the row of a process visible, high enough to be recognized, and its time too. */
   reveal(process: number): void {
-    for (let at = this.recording.parent[process]; at >= 0; at = this.recording.parent[at]) {
-      if (this.view.folded[at]) {
-        this.view.folded[at] = 0;
+    const { tree } = this.view;
+    for (let at = tree ? tree.parent[process] : -1; tree && at >= 0; at = tree.parent[at]) {
+      if (tree.folded[at]) {
+        tree.folded[at] = 0;
         this.view.tell("rows");
       }
     }
@@ -194,9 +195,10 @@ export class Gantt {
   }
 
   toggleFold(process: number): void {
-    if (this.recording.below[process] === 0) return;
-    this.view.folded[process] = this.view.folded[process] ? 0 : 1;
-    announce(`${this.recording.name(process)} ${this.view.folded[process] ? "folded" : "unfolded"}`);
+    const { tree } = this.view;
+    if (!tree?.below[process]) return;
+    tree.folded[process] = tree.folded[process] ? 0 : 1;
+    announce(`${this.view.nameOf(process)} ${tree.folded[process] ? "folded" : "unfolded"}`);
     this.view.tell("rows");
   }
 
@@ -317,6 +319,8 @@ export class Gantt {
       if (command) lines.push(h("code", {}, command.length > 240 ? `${command.slice(0, 240)}…` : command));
     }
     lines.splice(1, 0, h("span", {}, facts.join(" · ")));
+    const step = recording.steps?.around(process);
+    if (step) lines.splice(1, 0, h("span", {}, `step ${step}`));
     return lines;
   }
 
@@ -373,8 +377,9 @@ export class Gantt {
     view.setFocus(bar);
     this.reveal(rows.process[bar]);
     const process = rows.process[bar];
-    announce(`${this.recording.name(process)}, pid ${this.recording.pid(process)}, from ${time(rows.start[bar])}, ` +
-      `${time(rows.end[bar] - rows.start[bar])}${this.recording.below[process] ? `, ${this.recording.below[process]} descendants` : ""}`);
+    const below = this.recording.births.below[process];
+    announce(`${view.nameOf(process)}, pid ${this.recording.pid(process)}, from ${time(rows.start[bar])}, ` +
+      `${time(rows.end[bar] - rows.start[bar])}${below ? `, ${below} descendants` : ""}`);
   }
 }
 

@@ -45,13 +45,14 @@ function paintNames(context: CanvasRenderingContext2D, view: View, rows: Rows, c
       context.fillRect(0, y - frame.rowHeight / 2, frame.gutter - 1, frame.rowHeight);
     }
     const thread = isThread(recording, bar);
-    if (!thread && view.order === "tree" && recording.below[process] > 0) {
+    const below = thread ? 0 : view.tree?.below[process] ?? 0;
+    const folded = view.tree?.folded[process] === 1;
+    if (below) {
       context.fillStyle = colours.faint;
-      context.fillText(view.folded[process] ? "▸" : "▾", indent, y);
+      context.fillText(folded ? "▸" : "▾", indent, y);
     }
     context.fillStyle = view.found && !view.found[process] ? colours.faint : colours.ink;
-    const folded = view.folded[process] && !thread ? ` +${recording.below[process]}` : "";
-    const name = thread ? "thread" : recording.name(process) + folded;
+    const name = thread ? "thread" : view.nameOf(process) + (folded && below ? ` +${below}` : "");
     context.fillText(name, indent + 12, y);
     if (!thread) {
       const width = context.measureText(name).width;
@@ -106,5 +107,5 @@ function paintNumbers(context: CanvasRenderingContext2D, rows: Rows, colours: Co
 
 /** Where the name of a bar begins in the gutter. */
 export function indentOf(view: View, rows: Rows, bar: number): number {
-  return view.order === "tree" ? 6 + Math.min(rows.depth[bar], 12) * 11 : 6;
+  return view.tree ? 6 + Math.min(rows.depth[bar], 12) * 11 : 6;
 }

@@ -106,13 +106,24 @@ class Page {
     const { view } = this;
     const order = h("select", {
       "aria-label": "Order of rows",
-      change: (event: Event) => { view.order = (event.target as HTMLSelectElement).value as Order; view.tell("rows"); },
-    }, h("option", { value: "tree" }, "Tree"), h("option", { value: "time" }, "By start"), h("option", { value: "category" }, "By category"));
+      change: (event: Event) => {
+        view.order = (event.target as HTMLSelectElement).value as Order;
+        folds();
+        view.tell("rows");
+      },
+    }, this.recording.steps ? h("option", { value: "step" }, "By step") : null,
+    h("option", { value: "tree" }, "Tree"), h("option", { value: "time" }, "By start"), h("option", { value: "category" }, "By category"));
     order.value = view.order;
     const fold = h("select", {
       "aria-label": "Fold the tree",
       change: (event: Event) => this.fold((event.target as HTMLSelectElement).value),
-    }, h("option", { value: "none" }, "Unfolded"), ...[1, 2, 3, 4].map((depth) => h("option", { value: String(depth) }, `Fold below level ${depth}`)));
+    }, h("option", { value: "none" }, "Unfolded"), h("option", { value: "steps" }, "Fold steps"), ...[1, 2, 3, 4].map((depth) => h("option", { value: String(depth) }, `Fold below level ${depth}`)));
+    const folds = () => {
+      fold.value = view.tree?.choice ?? "none";
+      fold.disabled = !view.tree;
+      fold.options[1].hidden = view.order !== "step";
+    };
+    folds();
     const threads = this.recording.lanes.reduce((sum, lane) => sum + lane.threads, 0);
     const menu = h("details", { class: "menu" }, h("summary", {}, "Show"), h("div", {},
       fold,
@@ -307,17 +318,11 @@ class Page {
   }
 
   private fold(value: string): void {
-    const { folded } = this.view;
-    const { parent, n } = this.recording;
-    folded.fill(0);
-    const level = Number(value);
-    if (level) {
-      const depth = new Uint32Array(n);
-      for (let at = 0; at < n; at++) {
-        depth[at] = parent[at] >= 0 ? depth[parent[at]] + 1 : 0;
-        if (depth[at] >= level) folded[at] = 1;
-      }
-    }
+    const { tree } = this.view;
+    if (!tree) return;
+    tree.choice = value;
+    if (value === "steps") this.recording.steps?.fold();
+    else tree.foldBelow(Number(value) || 0);
     this.view.tell("rows");
   }
 

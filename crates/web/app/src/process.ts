@@ -78,6 +78,8 @@ export class ProcessPage {
       ["lived", recording.ended(process) ? time(recording.end[process] - recording.start[process]) : "alive at the end of the recording"],
       ["ended", recording.ended(process) ? outcome(processes.column("status")[process]) : "-"],
     ];
+    const step = recording.steps?.around(process);
+    if (step) rows.push(["step", step]);
     const role = rest?.text(processes.column("role")[process]);
     if (role) rows.push(["role", role]);
     if (rest && processes.column("detached")[process] === 1) rows.push(["detached", "it outlived its parent"]);
@@ -136,7 +138,7 @@ export class ProcessPage {
 
   private relatives(process: number): HTMLElement {
     const { recording } = this;
-    const { children } = recording;
+    const { children, below: descendants } = recording.births;
     const reaper = recording.processes.column("reaper")[process];
     const above: Node[] = [];
     for (let at = recording.parent[process]; at >= 0 && above.length < 40; at = recording.parent[at]) {
@@ -150,7 +152,7 @@ export class ProcessPage {
     const below = [...children.of.subarray(from, Math.min(to, from + LISTED))].map((at) => h("li", {}, this.link(at),
       h("span", { class: "quiet" }, ` ${time(recording.end[at] - recording.start[at])}`)));
     rows.push([`children, ${first(to - from)}`, below.length ? h("ul", { class: "chain" }, ...below) : "none"]);
-    if (recording.below[process] > to - from) rows.push(["descendants", count(recording.below[process])]);
+    if (descendants[process] > to - from) rows.push(["descendants", count(descendants[process])]);
     return part("Relatives", list(rows));
   }
 

@@ -1,6 +1,7 @@
 // Which bar is in which row. Bars are the processes and, if they are shown, their threads.
 
 import type { Recording } from "./data";
+import type { Tree } from "./tree";
 import type { View } from "./view";
 
 export interface Rows {
@@ -54,7 +55,7 @@ export function rowsOf(view: View): Rows {
   const firstThread = threads ? threads.index("process", recording.n) : null;
   const count =
     view.order === "category" ? packed(view, shown, made, bars)
-    : view.order === "tree" ? tree(view, shown, made, nested, firstThread)
+    : view.tree ? inTree(view.tree, shown, made, nested, firstThread)
     : byBirth(shown, made, bars);
   return { ...made, nested, ...index(made, count, bars), count };
 }
@@ -63,18 +64,20 @@ type Made = Pick<Rows, "start" | "end" | "process" | "rowOf" | "depth">;
 
 /** Processes that have a row: all, or those that were found, in the tree with their ancestors. */
 function shownIn(view: View): Uint8Array {
-  const { n, parent } = view.recording;
+  const { n } = view.recording;
   if (!view.onlyFound || !view.found) return new Uint8Array(n).fill(1);
   const shown = view.found.slice();
-  if (view.order === "tree") {
+  const parent = view.tree?.parent;
+  if (parent) {
     for (let at = n - 1; at >= 0; at--) if (shown[at] && parent[at] >= 0) shown[parent[at]] = 1;
   }
   return shown;
 }
 
 /** Children below their parent; the descendants of a folded process are in its row. */
-function tree(view: View, shown: Uint8Array, made: Made, nested: Uint8Array, threads: Uint32Array | null): number {
-  const { n, parent, children } = view.recording;
+function inTree(tree: Tree, shown: Uint8Array, made: Made, nested: Uint8Array, threads: Uint32Array | null): number {
+  const { parent, children } = tree;
+  const n = parent.length;
   let row = 0;
   const stack: number[] = [];
   const place = (root: number) => {
@@ -82,7 +85,7 @@ function tree(view: View, shown: Uint8Array, made: Made, nested: Uint8Array, thr
     while (stack.length) {
       const at = stack.pop()!;
       const above = parent[at];
-      const inFold = above >= 0 && (nested[above] || view.folded[above]);
+      const inFold = above >= 0 && (nested[above] === 1 || tree.isWithin(at));
       made.depth[at] = above >= 0 ? Math.min(65535, made.depth[above] + 1) : 0;
       if (shown[at]) {
         nested[at] = inFold ? 1 : 0;

@@ -1,8 +1,9 @@
 // What is looked at: the part of the time axis, the selection, the search; shared by chart, strips and tables.
 
 import type { Recording } from "./data";
+import type { Tree } from "./tree";
 
-export type Order = "tree" | "time" | "category";
+export type Order = "tree" | "step" | "time" | "category";
 export type Change = "window" | "selection" | "search" | "focus" | "rows" | "theme" | "hover";
 
 /** Most processes whose tree is shown at first. */
@@ -26,7 +27,6 @@ export class View {
   /** Bar under the keyboard's focus; -1 for none. */
   focus = -1;
   hover: number | null = null;
-  readonly folded: Uint8Array;
   private readonly listeners: ((change: Change) => void)[] = [];
 
   /** The end of what is shown at first. Waiting for processes that outlive the command is not part of its time. */
@@ -35,9 +35,21 @@ export class View {
   constructor(readonly recording: Recording) {
     this.home = Math.min(recording.length, recording.jobEnd < recording.length ? recording.jobEnd * 1.04 : recording.length);
     this.to = this.home;
-    this.folded = new Uint8Array(recording.n);
     // The tree of very many processes has rows that cannot be told apart.
     if (recording.n > TREE_MAX) this.order = "category";
+    if (recording.steps && recording.steps.all.length > 1) this.order = "step";
+  }
+
+  /** The tree that is shown; null if rows are in another order. */
+  get tree(): Tree | null {
+    const { births, steps } = this.recording;
+    return this.order === "tree" ? births : this.order === "step" ? steps!.tree : null;
+  }
+
+  /** What a row of a process is called: as the step that begins with it, if rows are steps, or as its program. */
+  nameOf(process: number): string {
+    const step = this.order === "step" ? this.recording.steps?.begunBy(process) : null;
+    return step ?? this.recording.name(process);
   }
 
   on(listener: (change: Change) => void): void {
@@ -109,7 +121,7 @@ export class View {
     return rows.subarray(0, length);
   }
 
-  /** Looks for a pid, or for a part of a program's name or of a command line. */
+  /** Looks for a pid, or for a part of a step's or program's name or of a command line. */
   search(query: string): void {
     this.query = query.trim();
     this.found = this.query ? this.match(this.query.toLowerCase()) : null;
@@ -118,11 +130,12 @@ export class View {
   }
 
   private match(query: string): Uint8Array {
-    const { n, programs, program, rest, processes } = this.recording;
+    const { n, programs, program, rest, processes, steps } = this.recording;
     const found = new Uint8Array(n);
     const has = (text: string | null) => text !== null && text.toLowerCase().includes(query);
     const wanted = programs.map((one) => has(one.name) || has(one.category));
     for (let at = 0; at < n; at++) if (wanted[program[at]]) found[at] = 1;
+    steps?.all.forEach((step) => { if (has(step.name)) found[step.process] = 1; });
     if (/^\d+$/.test(query)) {
       const pids = processes.column("pid");
       const pid = Number(query);
