@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::error::RulesError;
 use crate::pack::{Pack, Tier};
-use crate::steps::{COORDINATORS_MAX, Coordinator, StepRules};
+use crate::steps::{COORDINATORS_MAX, Coordinator, NINJA_LOG, StepRules};
 
 /// The classification rules: packs in order of precedence.
 #[derive(Debug, Clone)]
@@ -101,6 +101,8 @@ impl Rules {
             self.steps.declared.add_json(name, content)?;
         } else if content.trim_ascii_start().starts_with(b"digraph") {
             self.steps.declared.graph_mut().add_dot(name, content)?;
+        } else if content.starts_with(NINJA_LOG) {
+            self.steps.declared.add_ninja_log(name, content)?;
         } else if is_data_base_of_make(content) {
             self.steps.declared.graph_mut().add_make(name, content)?;
         } else if is_trace_of_nextflow(content) {

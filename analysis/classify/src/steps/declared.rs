@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::command::program;
+use super::ninja_log::NinjaLog;
 use super::{FileGraph, Named, NamedBy, Run, name_of};
 use crate::call::ARGUMENTS_MAX;
 use crate::error::RulesError;
@@ -24,6 +25,7 @@ pub struct Declared {
     by_pid: FastMap<i32, Vec<usize>>,
     /// Indices of those with a pattern for the command or the directory only.
     by_pattern: Vec<usize>,
+    ninja_logs: Vec<NinjaLog>,
     /// What files are made from, as the tools that build them say.
     pub graph: Arc<FileGraph>,
 }
@@ -140,7 +142,7 @@ enum Json {
 impl Declared {
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.steps.is_empty() && self.ninja_logs.is_empty()
     }
 
     /// The step of this name.
@@ -168,6 +170,15 @@ impl Declared {
     /// The graph of files, to add to it.
     pub fn graph_mut(&mut self) -> &mut FileGraph {
         Arc::make_mut(&mut self.graph)
+    }
+
+    /// Adds what ninja's log says: outputs by their commands. `file` is used in messages.
+    ///
+    /// # Errors
+    /// If it is not well-formed.
+    pub fn add_ninja_log(&mut self, file: &str, log: &[u8]) -> Result<(), RulesError> {
+        self.ninja_logs.push(NinjaLog::parse(file, log)?);
+        Ok(())
     }
 
     /// Adds what Nextflow's trace says: names and directories of tasks. `file` is used in messages.
@@ -292,12 +303,17 @@ impl Declared {
                 _ => (best, is_one) = (Some(step), true),
             }
         }
-        best.filter(|_| is_one).map(|step| Named {
-            name: step.name.clone(),
-            group: step.group.clone(),
-            by: NamedBy::Table,
-            coordinator: String::new(),
-        })
+        let named =
+            |name, group| Named { name, group, by: NamedBy::Table, coordinator: String::new() };
+        match best.filter(|_| is_one) {
+            Some(step) => Some(named(step.name.clone(), step.group.clone())),
+            None => {
+                let command = run.call.text?;
+                let output = self.ninja_logs.iter().find_map(|log| log.output(command))?;
+                // As of an entry of a compilation database.
+                Some(named(output.to_owned(), program(command).map(text)))
+            }
+        }
     }
 }
 

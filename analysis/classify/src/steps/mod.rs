@@ -4,6 +4,7 @@ mod command;
 mod coordinator;
 mod declared;
 mod graph;
+mod ninja_log;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use proctrace_wire::Exec;
 pub use coordinator::Coordinator;
 pub use declared::{Declared, DeclaredStep};
 pub use graph::FileGraph;
+pub(crate) use ninja_log::SIGNATURE as NINJA_LOG;
 
 use crate::call::{ARGUMENTS_MAX, Invocation, joined, variants};
 use crate::names::text;
