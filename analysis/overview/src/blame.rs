@@ -43,17 +43,7 @@ pub fn cause(recording: &Recording) -> Vec<EndStep> {
     if outcome == Outcome::Code(0) {
         return Vec::new();
     }
-    let failed = Failed::of(recording);
-    let mut chain = vec![(0, true)];
-    while let Some((at, is_certain)) = chain.last_mut() {
-        let Some((next, because)) = failed.responsible_for(recording, *at) else { break };
-        // A child ends before its parent, so there is no circle; but times may be damaged.
-        *is_certain = because;
-        if chain.iter().any(|(at, _)| *at == next) {
-            break;
-        }
-        chain.push((next, true));
-    }
+    let chain = Failed::of(recording).chain(recording, 0);
     let mut steps: Vec<EndStep> =
         chain.iter().rev().map(|(at, is_certain)| step(recording, *at, *is_certain)).collect();
     if let (Some(first), Some((at, _))) = (steps.first_mut(), chain.last())
@@ -66,6 +56,25 @@ pub fn cause(recording: &Recording) -> Vec<EndStep> {
 
 /// The last failed look-up of a process, if it ended at once.
 fn last_failed(recording: &Recording, at: usize) -> Option<LastFailed> {
+    let Missed { time_ns, call, path, errno: number } = missed_at_last(recording, at)?;
+    let before_ns = recording.processes[at].ended_ns()?.checked_sub(time_ns)?;
+    let path = to_text(path).into_owned();
+    Some(LastFailed { call, path, error: errno(number), before_ns })
+}
+
+/// A failed look-up or exec.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Missed<'a> {
+    pub(crate) time_ns: u64,
+    /// Name of the family of calls.
+    call: &'static str,
+    /// As passed to the call.
+    pub(crate) path: &'a [u8],
+    pub(crate) errno: u16,
+}
+
+/// What a process missed at last, if it ended at once.
+fn missed_at_last(recording: &Recording, at: usize) -> Option<Missed<'_>> {
     let ended_ns = recording.processes[at].ended_ns()?;
     // What has no times cannot be shortly before.
     if !recording.knows.all(&[Quantity::Times]) {
@@ -78,17 +87,16 @@ fn last_failed(recording: &Recording, at: usize) -> Option<LastFailed> {
         (Some(miss), _) if miss.time_ns > exec_ns => {
             let missed = recording.missed_paths.paths.get(miss.path as usize)?;
             let family = Family::ALL.get(usize::from(missed.family))?;
-            (miss.time_ns, family.name(), &missed.path, missed.errno)
+            (miss.time_ns, family.name(), &*missed.path, missed.errno)
         }
-        (_, Some(exec)) => (exec.time_ns, Family::Exec.name(), &exec.path, exec.errno),
+        (_, Some(exec)) => (exec.time_ns, Family::Exec.name(), &*exec.path, exec.errno),
         (_, None) => return None,
     };
     if was_found(recording, at, (time_ns, path)) {
         return None;
     }
-    let before_ns = ended_ns.checked_sub(time_ns).filter(|before_ns| *before_ns <= AT_ONCE_NS)?;
-    let error = errno(errno_number);
-    Some(LastFailed { call, path: to_text(path).into_owned(), error, before_ns })
+    ended_ns.checked_sub(time_ns).filter(|before_ns| *before_ns <= AT_ONCE_NS)?;
+    Some(Missed { time_ns, call, path, errno: errno_number })
 }
 
 /// True if the search went on in another directory and found the program: a child was started after it, and ran one of
@@ -154,13 +162,13 @@ fn step(recording: &Recording, at: usize, is_certain: bool) -> EndStep {
 }
 
 /// Failed processes by the process that waited for them.
-struct Failed {
+pub(crate) struct Failed {
     /// Children of each reaper, in order of their ends.
     children: Vec<(usize, u64, usize)>,
 }
 
 impl Failed {
-    fn of(recording: &Recording) -> Self {
+    pub(crate) fn of(recording: &Recording) -> Self {
         let mut children = Vec::new();
         for (at, process) in recording.processes.iter().enumerate() {
             let failed = outcome(process).is_some_and(|outcome| outcome != Outcome::Code(0));
@@ -172,6 +180,28 @@ impl Failed {
         }
         children.sort_unstable();
         Self { children }
+    }
+
+    /// A process that failed, and those whose failures made it fail, the first cause last; with each, whether the next
+    /// one certainly did.
+    fn chain(&self, recording: &Recording, at: usize) -> Vec<(usize, bool)> {
+        let mut chain = vec![(at, true)];
+        while let Some((at, is_certain)) = chain.last_mut() {
+            let Some((next, because)) = self.responsible_for(recording, *at) else { break };
+            // A child ends before its parent, so there is no circle; but times may be damaged.
+            *is_certain = because;
+            if chain.iter().any(|(at, _)| *at == next) {
+                break;
+            }
+            chain.push((next, true));
+        }
+        chain
+    }
+
+    /// What was missed at last by the process because of which this one failed.
+    pub(crate) fn missed<'a>(&self, recording: &'a Recording, at: usize) -> Option<Missed<'a>> {
+        let (first, _) = *self.chain(recording, at).last()?;
+        missed_at_last(recording, first)
     }
 
     /// The child whose failure made a process fail, and whether that is certain.

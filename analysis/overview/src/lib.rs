@@ -26,6 +26,7 @@ pub mod requested;
 pub mod requests;
 pub mod rule_uses;
 pub mod stacks;
+pub mod step_early;
 pub mod step_files;
 pub mod step_needs;
 pub mod step_order;

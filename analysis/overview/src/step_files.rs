@@ -88,7 +88,7 @@ pub fn at_level(steps: &Steps, step: u32, level: Level) -> u32 {
 }
 
 /// The part of a path below a directory.
-fn below<'a>(path: &'a [u8], directory: &str) -> Option<&'a [u8]> {
+pub(crate) fn below<'a>(path: &'a [u8], directory: &str) -> Option<&'a [u8]> {
     let directory = directory.trim_end_matches('/').as_bytes();
     path.strip_prefix(directory)?.strip_prefix(b"/").filter(|rest| !rest.is_empty())
 }

@@ -136,6 +136,14 @@ pub fn step_flows<'a>(recording: &Recording, files: &[StepFile<'a>]) -> Vec<Step
     all
 }
 
+/// True if a table declares that one step comes before another one, by name, directly or through others.
+pub(crate) fn is_declared_before(recording: &Recording, first: u32, then: u32) -> bool {
+    let names = Names::of(&recording.steps);
+    let before = names.before(then);
+    let number = names.numbers.get(names.name(first));
+    before.zip(number).is_some_and(|(before, number)| before[*number])
+}
+
 /// The process that started a step: the coordinator.
 fn started_by(recording: &Recording, step: u32) -> Option<usize> {
     let run = recording.runs.get(recording.steps.all[step as usize].run as usize)?;

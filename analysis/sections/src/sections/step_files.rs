@@ -2,9 +2,11 @@
 
 use proctrace_findings::{Table, Unit, Values, counted};
 use proctrace_overview::options::{Content, Options};
+use proctrace_overview::step_early::too_early;
 use proctrace_overview::step_files::{Level, StepFile, StepUse, step_files};
 use proctrace_overview::step_needs::unused_needs;
 use proctrace_overview::step_order::{Order, StepFlow, are_orders_declared, step_flows};
+use proctrace_overview::steps::sums;
 use proctrace_recording::Recording;
 use proctrace_wire::Quantity;
 use proctrace_wire::escape::to_text;
@@ -13,6 +15,15 @@ const ROWS: &[Quantity] = &[Quantity::Forks, Quantity::Execs, Quantity::OpenedFi
 
 /// Names that are listed in one cell; of others only the number is given.
 const NAMED: usize = 2;
+
+/// Nor is it without these why a step failed.
+const EARLY: &[Quantity] = &[
+    Quantity::Forks,
+    Quantity::Execs,
+    Quantity::OpenedFiles,
+    Quantity::LookupsOpen,
+    Quantity::Times,
+];
 
 pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
     let files = step_files(recording, Level::Innermost);
@@ -23,7 +34,30 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
         tables.insert(0, missing(recording, &flows));
         tables.push(unused(recording, &files, &flows));
     }
+    if let Some(table) = early(recording, &files) {
+        tables.insert(0, table);
+    }
     Content { tables, charts: Vec::new() }
+}
+
+/// Steps that failed because they did not wait; `None` if there are none.
+fn early(recording: &Recording, files: &[StepFile<'_>]) -> Option<Table> {
+    let rows = too_early(recording, &sums(recording), files);
+    if rows.is_empty() || !recording.knows.all(EARLY) {
+        return None;
+    }
+    let of = || rows.iter();
+    let table = Table::new("step_too_early", "Steps that failed because a file was not there yet")
+        .rows_need(EARLY)
+        .text("step", "failed", of().map(|of| name(recording, of.step)))
+        .text("path", "without", of().map(|of| to_text(of.path)))
+        .text("writer", "which is written by", of().map(|of| name(recording, of.writer)))
+        .whole("later_ns", "later by", Unit::Nanoseconds, of().map(|of| of.written_ns - of.missed_ns))
+        .note(
+            "The last that each looked for before it failed, at once, was a file that another step wrote later: it should have \
+             waited for that step.",
+        );
+    Some(table)
 }
 
 fn name(recording: &Recording, step: u32) -> &str {
