@@ -29,6 +29,7 @@ pub use proctrace_overview::rule_uses::classification;
 pub use proctrace_recording::Recording;
 pub use proctrace_recording::error::AnalysisError;
 pub use proctrace_recording::exit::{End, Exit};
+pub use proctrace_recording::live_steps::LiveSteps;
 pub use proctrace_recording::process::{Process, Task};
 pub use proctrace_recording::split::Ticks;
 pub use proctrace_sections::series::{self, SeriesOptions, SeriesRun, series};

@@ -13,6 +13,7 @@ pub mod exit;
 pub mod knowledge;
 pub mod last;
 pub mod lines;
+pub mod live_steps;
 pub mod load;
 pub mod marks;
 pub mod membership;

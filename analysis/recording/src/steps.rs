@@ -5,6 +5,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use proctrace_classify::Rules;
@@ -81,8 +82,8 @@ struct Environment {
 
 /// The steps of a recording, while its births and execs are read.
 #[derive(Debug)]
-pub(crate) struct Stepping<'a> {
-    rules: &'a Rules,
+pub(crate) struct Stepping<R> {
+    rules: R,
     /// Variables that rules read.
     wanted: BTreeSet<Vec<u8>>,
     /// What rules a program may concern, by its number.
@@ -105,11 +106,11 @@ pub(crate) struct Stepping<'a> {
     directory_bytes: usize,
 }
 
-impl<'a> Stepping<'a> {
-    pub(crate) fn new(rules: &'a Rules) -> Self {
+impl<R: Deref<Target = Rules>> Stepping<R> {
+    pub(crate) fn new(rules: R) -> Self {
         Self {
-            rules,
             wanted: rules.steps.variables(),
+            rules,
             candidates: FastMap::default(),
             environments: FastMap::default(),
             known: FastSet::default(),
@@ -167,11 +168,11 @@ impl<'a> Stepping<'a> {
         }
     }
 
-    /// A process executes the program of this number, with which this run begins; at this time since 1970.
+    /// A process executes the program of this number, if it has one, with which this run begins; at this time since 1970.
     pub(crate) fn exec(
         &mut self,
         exec: &Exec<'_>,
-        program: u32,
+        program: Option<u32>,
         (process, run): (u32, u32),
         parent: Option<u32>,
         unix_ns: u64,
@@ -185,10 +186,12 @@ impl<'a> Stepping<'a> {
         let given = environment.and_then(|environment| environment.named.clone());
         let started_by = self.started_by.remove(&process).unwrap_or(0);
         let variables = environment.map_or(&[][..], |environment| &environment.variables);
-        let rules = self.rules;
-        let candidates = *match self.candidates.entry(program) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(rules.steps.candidates(exec, &rules.interpreters)),
+        let rules = &*self.rules;
+        let find = || rules.steps.candidates(exec, &rules.interpreters);
+        let candidates = match program.map(|program| self.candidates.entry(program)) {
+            Some(Entry::Occupied(known)) => *known.get(),
+            Some(Entry::Vacant(new)) => *new.insert(find()),
+            None => find(),
         };
         let process_at = (exec.fixed.tgid, unix_ns);
         let run_of = rules.steps.step_of(
@@ -287,6 +290,22 @@ impl<'a> Stepping<'a> {
         of[at] = step;
     }
 
+    /// The steps so far.
+    pub(crate) fn so_far(&self) -> &Steps {
+        &self.made
+    }
+
+    /// A process has ended, and another one may have its number.
+    pub(crate) fn gone(&mut self, process: u32) {
+        for of in [&mut self.coordinating, &mut self.started_by] {
+            of.remove(&process);
+        }
+        self.hands_on.remove(&process);
+        if let Some(step) = self.made.of_process.get_mut(process as usize) {
+            *step = NONE;
+        }
+    }
+
     /// The steps of all.
     pub(crate) fn steps(mut self) -> Steps {
         self.made.graph = Arc::clone(&self.rules.steps.declared.graph);
@@ -331,7 +350,7 @@ pub struct Steps {
     of_process: Vec<u32>,
 }
 
-const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 impl Steps {
     /// The innermost step that a process belongs to.

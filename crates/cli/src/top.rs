@@ -1,38 +1,68 @@
 //! `proctrace top`: its view of a recording that is made, with programs named by the rules, as `report` does.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use anyhow::{Result, bail};
-use proctrace_analysis::LiveClassifier;
-use proctrace_live::{Classify, ProgramName};
+use anyhow::Result;
+use proctrace_analysis::{LiveClassifier, LiveSteps};
+use proctrace_live::{Classify, ProgramName, StepName};
 use proctrace_recorder::args::TopArgs;
 use proctrace_recorder::top;
 use proctrace_wire::Exec;
 
 use crate::args::{RulesArgs, With};
-use crate::exit_code::Misuse;
 use crate::{NAME, rules};
 
 pub(crate) fn run(args: &With<TopArgs, RulesArgs>) -> Result<ExitCode> {
-    if !args.more.steps.is_empty() {
-        let why =
-            "top shows processes: report --section steps has steps when the recording is complete";
-        bail!(Misuse(why.to_owned()));
-    }
     top::run(&args.base, NAME, || {
         let rules = rules::chosen(&args.more)?;
-        Ok(Box::new(ByRules(LiveClassifier::new(rules))))
+        Ok(Box::new(ByRules {
+            programs: LiveClassifier::new(rules.clone()),
+            steps: LiveSteps::new(Arc::new(rules)),
+        }))
     })
 }
 
 /// Classifies by the rules of the analysis.
-struct ByRules(LiveClassifier);
+struct ByRules {
+    programs: LiveClassifier,
+    steps: LiveSteps,
+}
 
 impl Classify for ByRules {
     fn classify(&mut self, exec: &Exec<'_>, spawner: Option<&ProgramName>) -> ProgramName {
         let spawner = spawner.map(|s| (s.category.as_deref().unwrap_or(""), s.name.as_str()));
-        let program = self.0.classify(exec, spawner);
+        let program = self.programs.classify(exec, spawner);
         let category = Some(program.category().to_owned());
         ProgramName { category, name: program.name }
+    }
+
+    fn knows_steps(&self) -> bool {
+        true
+    }
+
+    fn environment(&mut self, id: u64, block: &[u8]) {
+        self.steps.environment(id, block);
+    }
+
+    fn born(&mut self, process: u32, forker: Option<u32>) {
+        self.steps.born(process, forker);
+    }
+
+    fn step(&mut self, exec: &Exec<'_>, process: u32, parent: Option<u32>, unix_ns: u64) {
+        self.steps.exec(exec, process, parent, unix_ns);
+    }
+
+    fn gone(&mut self, process: u32) {
+        self.steps.gone(process);
+    }
+
+    fn step_of(&self, process: u32) -> Option<u32> {
+        self.steps.of(process)
+    }
+
+    fn named(&self, step: u32) -> Option<StepName> {
+        let step = self.steps.all().get(step as usize)?;
+        Some(StepName { name: step.named.name.clone(), parent: step.parent })
     }
 }

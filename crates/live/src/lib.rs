@@ -13,5 +13,5 @@ mod state;
 pub use screen::{Key, Screen, Status, progress_line};
 pub use state::{
     ByFile, Classify, Directories, Divided, History, Life, Losses, Process, Program, ProgramName,
-    Programs, Recent, Second, Totals, View,
+    Programs, Recent, Second, Step, StepName, Steps, Totals, View,
 };

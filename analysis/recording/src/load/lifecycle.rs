@@ -208,7 +208,7 @@ impl Loader<'_> {
         let parent = self.made.processes[process].parent().map(number);
         let run = number(self.made.runs.len());
         let unix_ns = self.unix_ns(exec.fixed.head.time_ns);
-        self.stepping.exec(exec, program, (number(process), run), parent, unix_ns);
+        self.stepping.exec(exec, Some(program), (number(process), run), parent, unix_ns);
         self.made.processes[process].set_run(Some(number(self.made.runs.len())));
         self.made.runs.push(ProgramRun {
             time_ns: exec.fixed.head.time_ns,

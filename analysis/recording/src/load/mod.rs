@@ -129,7 +129,7 @@ struct Loader<'a> {
     attach_points: FastMap<usize, Point>,
     interval_ns: u64,
     reads_lookups: bool,
-    stepping: Stepping<'a>,
+    stepping: Stepping<&'a Rules>,
 }
 
 impl<'a> Loader<'a> {

@@ -161,7 +161,7 @@ pub(crate) struct RulesArgs {
     pub(crate) rules: Vec<String>,
 
     /// Name steps, or say what files are made from, by this file: a table (CSV or JSON), O2DPG's workflow.json, Nextflow's
-    /// trace, the output of ninja -t compdb, ninja -t graph or make -pn, or rules for a coordinator in TOML (docs/steps.md).
+    /// trace, .ninja_log, the output of ninja -t compdb, ninja -t graph or make -pn, or rules for a coordinator in TOML (docs/steps.md).
     /// Can be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) steps: Vec<PathBuf>,

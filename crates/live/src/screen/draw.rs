@@ -75,6 +75,7 @@ impl Screen {
     }
 
     fn lists(&mut self, view: &View, area: Rect, buffer: &mut Buffer, theme: &Theme) {
+        let has_steps = view.steps.iter().next().is_some();
         if area.width < WIDE.0 || area.height < WIDE.1 - HEAD - 1 {
             self.tabs(Rect { height: 1, ..area }, buffer, theme);
             let list = Rect { y: area.y + 1, height: area.height - 1, ..area };
@@ -83,14 +84,20 @@ impl Screen {
                 Pane::Processes => &[Pane::Programs, Pane::Directories],
                 Pane::Programs if self.is_over => &[Pane::Directories],
                 Pane::Programs => &[Pane::Processes, Pane::Directories],
-                Pane::Directories | Pane::Losses => &[Pane::Programs],
+                Pane::Steps | Pane::Directories | Pane::Losses => &[Pane::Programs],
             };
-            return self.stack(view, others, self.below(list, rows), buffer, theme);
+            let steps = (has_steps && self.pane != Pane::Steps).then_some(Pane::Steps);
+            let others: Vec<Pane> = steps.into_iter().chain(others.iter().copied()).collect();
+            return self.stack(view, &others, self.below(list, rows), buffer, theme);
         }
         let left = area.width * 11 / 20;
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         let left = Rect { width: left, ..area };
-        let third = if self.pane == Pane::Losses { Pane::Losses } else { Pane::Directories };
+        let third = match self.pane {
+            chosen @ (Pane::Steps | Pane::Directories | Pane::Losses) => chosen,
+            Pane::Processes | Pane::Programs if has_steps => Pane::Steps,
+            Pane::Processes | Pane::Programs => Pane::Directories,
+        };
         if self.is_over && view.alive() == 0 {
             self.stack(view, &[Pane::Processes, Pane::Programs], left, buffer, theme);
             return self.stack(view, &[third], right, buffer, theme);

@@ -56,7 +56,7 @@ pub(crate) const BINDINGS: [Binding; 10] = [
     binding("Space", &["pause: the recording goes on, the view catches up later"])
         .lists("Space", "pause")
         .process("Space", "pause"),
-    binding("Tab 1-4", &["lists: processes, programs, directories, losses; Shift-Tab: back"])
+    binding("Tab 1-5", &["processes, programs, steps, directories, losses; Shift-Tab: back"])
         .lists("Tab", "list"),
     binding("Up Down j k", &["move; PgUp PgDn Home End (g G) move further"])
         .process("Up Down", "choose a relative"),
@@ -91,7 +91,7 @@ impl Screen {
             "f" => match self.pane {
                 Pane::Processes => !self.rows.is_empty(),
                 Pane::Programs => self.categories.iter().any(Option::is_some),
-                Pane::Directories | Pane::Losses => false,
+                Pane::Steps | Pane::Directories | Pane::Losses => false,
             },
             "/" => self.pane != Pane::Losses && self.filter.is_empty(),
             "Enter" if is_list => self.pane == Pane::Processes && !self.rows.is_empty(),

@@ -109,7 +109,7 @@ impl Screen {
             Key::Char('S') => self.sort_next(Sort::of(self.pane).len() - 1),
             Key::Char('f') => self.fold(),
             Key::Char('F') => self.fold_all(),
-            Key::Char(c @ '1'..='4') => {
+            Key::Char(c @ '1'..='5') => {
                 let number = c as usize - '1' as usize;
                 self.pane = Pane::ALL[number];
             }
@@ -151,7 +151,7 @@ impl Screen {
                     toggle(&mut self.folded_categories, category);
                 }
             }
-            Pane::Directories | Pane::Losses => {}
+            Pane::Steps | Pane::Directories | Pane::Losses => {}
         }
     }
 
@@ -164,7 +164,7 @@ impl Screen {
                 self.folded_categories.extend(self.categories.iter().flatten().cloned());
             }
             Pane::Programs => self.folded_categories.clear(),
-            Pane::Directories | Pane::Losses => {}
+            Pane::Steps | Pane::Directories | Pane::Losses => {}
         }
     }
 

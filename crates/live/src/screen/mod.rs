@@ -9,6 +9,7 @@ mod paint;
 mod panes;
 mod progress;
 mod rows;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -33,18 +34,20 @@ pub enum Status {
 pub(crate) enum Pane {
     Processes,
     Programs,
+    Steps,
     Directories,
     Losses,
 }
 
 impl Pane {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Processes, Self::Programs, Self::Directories, Self::Losses];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Processes, Self::Programs, Self::Steps, Self::Directories, Self::Losses];
 
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Processes => "Processes",
             Self::Programs => "Programs",
+            Self::Steps => "Steps",
             Self::Directories => "Searched in vain",
             Self::Losses => "Losses",
         }
@@ -68,6 +71,7 @@ impl Sort {
         match pane {
             Pane::Processes => &[Self::Recent, Self::Cpu, Self::Memory, Self::Failed, Self::Count],
             Pane::Programs => &[Self::Cpu, Self::Recent, Self::Count, Self::Failed, Self::Name],
+            Pane::Steps => &[Self::Recent, Self::Cpu, Self::Count, Self::Name],
             Pane::Directories => &[Self::Failed, Self::Name],
             Pane::Losses => &[Self::Count],
         }
@@ -80,7 +84,7 @@ impl Sort {
             Self::Memory => "memory",
             Self::Failed => "failed look-ups",
             Self::Count if pane == Pane::Processes => "pid",
-            Self::Count if pane == Pane::Programs => "processes",
+            Self::Count if matches!(pane, Pane::Programs | Pane::Steps) => "processes",
             Self::Count => "number",
             Self::Name => "name",
         }

@@ -85,13 +85,14 @@ impl Screen {
         match pane {
             Pane::Processes => self.processes(view, area, buffer, theme),
             Pane::Programs => self.programs(view, area, buffer, theme),
+            Pane::Steps => self.steps(view, area, buffer, theme),
             Pane::Directories => self.directories(view, area, buffer, theme),
             Pane::Losses => self.losses(view, area, buffer, theme),
         }
     }
 
     /// The rows that are visible: line and index of each; the selected one is highlighted.
-    fn visible(
+    pub(super) fn visible(
         &mut self,
         pane: Pane,
         rows: usize,
@@ -182,7 +183,7 @@ impl Screen {
     }
 
     /// CPU time per second; none when the recording is over.
-    fn now(&self, ns_per_second: f64) -> String {
+    pub(super) fn now(&self, ns_per_second: f64) -> String {
         if self.is_over { "-".to_owned() } else { cpu_percent(ns_per_second) }
     }
 

@@ -200,7 +200,7 @@ fn the_keys_at_the_bottom_do_what_the_list_of_keys_says() {
     let help = text(&mut help, &view);
     let mut seen = 0;
     // Each list, with and without a filter, an opened process, the list of keys over both.
-    for before in ["", "2", "3", "4", "/alpha\n", "2/alpha\n", "j\n", "?", "j\n?"] {
+    for before in ["", "2", "3", "4", "5", "/alpha\n", "2/alpha\n", "j\n", "?", "j\n?"] {
         let mut screen = Screen::new(false);
         press(&mut screen, &view, before);
         for (name, word) in bottom(&mut screen, &view) {
@@ -320,6 +320,88 @@ fn an_opened_process_has_the_system_time_of_the_list() {
     assert!(all.contains("system 25 %"), "{all}");
 }
 
+/// Steps by the names of programs: beta is one, and gamma a part of it.
+#[derive(Default)]
+struct Named {
+    steps: Vec<crate::StepName>,
+    of: std::collections::HashMap<u32, u32>,
+}
+
+impl crate::Classify for Named {
+    fn classify(
+        &mut self,
+        exec: &proctrace_wire::Exec<'_>,
+        spawner: Option<&crate::ProgramName>,
+    ) -> crate::ProgramName {
+        ByFile.classify(exec, spawner)
+    }
+
+    fn knows_steps(&self) -> bool {
+        true
+    }
+
+    fn born(&mut self, process: u32, forker: Option<u32>) {
+        if let Some(step) = forker.and_then(|forker| self.of.get(&forker).copied()) {
+            self.of.insert(process, step);
+        }
+    }
+
+    fn step(&mut self, exec: &proctrace_wire::Exec<'_>, process: u32, _: Option<u32>, _: u64) {
+        let name = self.classify(exec, None).name;
+        if name == "beta" || name == "gamma" {
+            let parent = self.of.get(&process).copied();
+            self.of.insert(process, self.steps.len() as u32);
+            self.steps.push(crate::StepName { name: format!("make {name}"), parent });
+        }
+    }
+
+    fn gone(&mut self, process: u32) {
+        self.of.remove(&process);
+    }
+
+    fn step_of(&self, process: u32) -> Option<u32> {
+        self.of.get(&process).copied()
+    }
+
+    fn named(&self, step: u32) -> Option<crate::StepName> {
+        self.steps.get(step as usize).cloned()
+    }
+}
+
+#[test]
+fn steps_have_what_their_processes_and_parts_used() {
+    let mut view = View::new(header(&["sh"]), Box::new(Named::default())).with_root("sh");
+    for (child, parent, name) in
+        [(11, 1, "/bin/beta"), (12, 11, "/bin/gamma"), (13, 1, "/bin/alpha")]
+    {
+        view.forks(parent, child, SECOND);
+        view.execs(child, SECOND + 2, name, &[name]);
+    }
+    view.samples(11, 2 * SECOND, 250_000_000);
+    view.samples(12, 2 * SECOND, 500_000_000);
+    view.exits_with(12, 3 * SECOND, 600_000_000, 2 << 8);
+    let mut screen = Screen::new(false);
+    press(&mut screen, &view, "3");
+    let all = text(&mut screen, &view);
+    let row = |name: &str| -> Vec<String> {
+        let line = all.lines().find(|line| line.ends_with(name)).unwrap_or_else(|| panic!("{all}"));
+        line.split_whitespace().map(str::to_owned).collect()
+    };
+    // Wall time, CPU time with that of the part, CPU now, processes and those that are alive.
+    let beta = row("make beta");
+    assert_eq!(beta[..4], ["2.00", "s", "850", "ms"], "{all}");
+    assert_eq!(beta[5..7], ["2", "1"], "{all}");
+    let gamma = row("make gamma  in make beta");
+    assert_eq!(gamma[2..4], ["600", "ms"], "{all}");
+    assert_eq!(gamma[5..9], ["1", "0", "exit", "2"], "{all}");
+    // What runs comes first.
+    assert!(all.find("make beta") < all.find("make gamma"), "{all}");
+    assert!(!all.contains("alpha  in"), "{all}");
+    // A list of its own below the processes, too.
+    press(&mut screen, &view, "1");
+    assert!(text(&mut screen, &view).contains("make gamma"));
+}
+
 #[test]
 fn lists_follow_each_other() {
     let mut view = family();
@@ -329,8 +411,10 @@ fn lists_follow_each_other() {
     let all = text(&mut screen, &view);
     assert!(all.contains("gamma") && all.contains("CATEGORY AND PROGRAM"), "{all}");
     press(&mut screen, &view, "\t");
+    assert!(text(&mut screen, &view).contains("proctrace top shows them"));
+    press(&mut screen, &view, "\t");
     assert!(text(&mut screen, &view).contains("100 % /opt/lib"));
-    press(&mut screen, &view, "4");
+    press(&mut screen, &view, "5");
     assert!(text(&mut screen, &view).contains("3 exit: not recorded (ring_full)"));
     press(&mut screen, &view, "\t?");
     assert!(text(&mut screen, &view).contains("fold the subtree"));

@@ -13,10 +13,46 @@ pub struct ProgramName {
     pub name: String,
 }
 
-/// Names the program of an exec.
+/// A step of a workflow, as whoever coordinates the job names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepName {
+    /// Its name.
+    pub name: String,
+    /// Position of the step that it is a part of, which comes before.
+    pub parent: Option<u32>,
+}
+
+/// Names the program of an exec, and the steps of a workflow. Processes are known by the serials of their first tasks.
 pub trait Classify {
     /// `spawner` is the program that the forking process was running, if known.
     fn classify(&mut self, exec: &Exec<'_>, spawner: Option<&ProgramName>) -> ProgramName;
+
+    /// True if it tells steps.
+    fn knows_steps(&self) -> bool {
+        false
+    }
+
+    /// An environment, before the execs that have it.
+    fn environment(&mut self, _id: u64, _block: &[u8]) {}
+
+    /// A process is born.
+    fn born(&mut self, _process: u32, _forker: Option<u32>) {}
+
+    /// A process executes a program, at this time since 1970.
+    fn step(&mut self, _exec: &Exec<'_>, _process: u32, _parent: Option<u32>, _unix_ns: u64) {}
+
+    /// A process has ended.
+    fn gone(&mut self, _process: u32) {}
+
+    /// The innermost step that a process belongs to, by position.
+    fn step_of(&self, _process: u32) -> Option<u32> {
+        None
+    }
+
+    /// The step at a position; `None` beyond the last.
+    fn named(&self, _step: u32) -> Option<StepName> {
+        None
+    }
 }
 
 /// Programs by the name of their file, without categories.

@@ -58,6 +58,9 @@ impl View {
             } else {
                 program.processes = program.processes.saturating_add(1);
                 program.alive = program.alive.saturating_add(1);
+                self.classify.born(of, process.born_of);
+                process.step = self.classify.step_of(of);
+                self.steps.born(process.step);
             }
         }
         if let Some(sample) = self.early.take(task) {
@@ -104,10 +107,28 @@ impl View {
             program.execs = program.execs.saturating_add(1);
         }
         self.runs(process, number);
+        self.steps(exec, process);
         let Some(process) = self.living.get_mut(process) else { return };
         process.execs = process.execs.saturating_add(u64::from(is_counted));
         process.comm = comm;
         process.command = Some(Box::new(CommandLine::of(exec)));
+    }
+
+    /// The steps that begin with an exec, and the one that the process belongs to from now on.
+    fn steps(&mut self, exec: &Exec<'_>, serial: u32) {
+        let Some(process) = self.living.get_mut(serial) else { return };
+        let time_ns = exec.fixed.head.time_ns;
+        let since_ns = time_ns.saturating_sub(self.header.started_ns);
+        let unix_ns = self.header.started_unix_ns.saturating_add(since_ns);
+        self.classify.step(exec, serial, process.born_of, unix_ns);
+        // A process that ran nothing before was started for the step.
+        let began_ns = if process.execs == 0 { process.started_ns } else { time_ns };
+        self.steps.add(|step| self.classify.named(step), serial, began_ns);
+        let step = self.classify.step_of(serial);
+        if step != process.step {
+            self.steps.moves(process, step);
+            process.step = step;
+        }
     }
 
     fn runs(&mut self, process: u32, program: u32) {
@@ -152,6 +173,8 @@ impl View {
         }
         let program = self.programs.get_mut(process.program);
         program.alive = program.alive.saturating_sub(1);
+        self.steps.ended(&process, time_ns);
+        self.classify.gone(process.serial);
         if self.kept == Some(process.serial) {
             self.kept_ended = Some(Box::new(process.clone()));
         }

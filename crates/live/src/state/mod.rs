@@ -10,19 +10,21 @@ mod programs;
 mod rates;
 mod readings;
 mod split;
+mod steps;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod view;
 
-pub use classify::{ByFile, Classify, ProgramName};
+pub use classify::{ByFile, Classify, ProgramName, StepName};
 pub use directories::Directories;
 pub use losses::Losses;
 pub use process::{Life, Process};
 pub use programs::{Program, Programs};
 pub use rates::{History, Recent, Second};
 pub use split::Divided;
+pub use steps::{Step, Steps};
 pub use view::{Totals, View};
 
 /// A table that is looked up for every record.

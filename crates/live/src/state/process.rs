@@ -26,6 +26,8 @@ pub struct Life {
     pub program: u32,
     /// The number of the program that its forker was running.
     pub(crate) spawner: Option<u32>,
+    /// The innermost step of the workflow that it belongs to, by position.
+    pub step: Option<u32>,
     /// Its name: that of the file, or the one it gave itself.
     pub comm: [u8; 16],
     /// Command that it executed last; None if it has only forked.

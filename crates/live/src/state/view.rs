@@ -15,6 +15,7 @@ use super::process::{Life, Process};
 use super::programs::{Programs, UNKNOWN};
 use super::rates::{History, Recent};
 use super::readings::{Early, Reading};
+use super::steps::Steps;
 use proctrace_replay::Usage;
 
 const EINVAL: u16 = 22;
@@ -58,6 +59,8 @@ pub struct View {
     pub running: Option<u32>,
     /// Sums by program.
     pub programs: Programs,
+    /// Sums by step of the workflow.
+    pub steps: Steps,
     /// Directories that were searched in vain.
     pub directories: Directories,
     /// Lost records.
@@ -95,6 +98,7 @@ impl View {
             cpu: Recent::default(),
             running: None,
             programs: Programs::default(),
+            steps: Steps::default(),
             directories: Directories::default(),
             losses: Losses::default(),
             skipped: Skipped::default(),
@@ -109,6 +113,11 @@ impl View {
             kept: None,
             kept_ended: None,
         }
+    }
+
+    /// Returns whether it is known which steps there are.
+    pub fn knows_steps(&self) -> bool {
+        self.classify.knows_steps()
     }
 
     /// The header of the recording.
@@ -260,6 +269,7 @@ impl View {
                 self.now_ns = self.now_ns.max(tick.head.time_ns);
             }
             Record::Attach(attach) => self.attach(&attach),
+            Record::Env(env, block) => self.classify.environment(env.env_id, block),
             Record::Fork(fork) => self.fork(&fork),
             Record::Exec(exec) => self.exec(&exec),
             Record::ExecFailed(..) => {
@@ -341,12 +351,13 @@ impl View {
         process.used = process.used.plus(added.used);
         process.own = process.own.plus(added.own);
         process.cpu.add(time_ns, run_ns);
-        let (serial, program) = (process.serial, process.program);
+        let (serial, program, step) = (process.serial, process.program, process.step);
         self.cpu_used(run_ns, time_ns);
         let program = self.programs.get_mut(program);
         program.used = program.used.plus(added.used);
         program.own = program.own.plus(added.own);
         program.cpu.add(time_ns, run_ns);
+        self.steps.used(step, time_ns, added.used);
         Some(serial)
     }
 
