@@ -8,7 +8,7 @@ mod strips;
 
 use std::path::Path;
 
-use proctrace_findings::{PackedColumn, PageData, PageStep};
+use proctrace_findings::{LeftOut, PackedColumn, PageData, PageStep};
 use proctrace_overview::options::Options;
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
@@ -25,6 +25,8 @@ const EXECS_MAX: usize = 600_000;
 const WAITS_MAX: usize = 400_000;
 const MISSES_MAX: usize = 400_000;
 const SIGNALS_MAX: usize = 20_000;
+/// Most steps: each has a row.
+const STEPS_MAX: usize = 50_000;
 /// Size of all environments, and most variables in them.
 const ENVIRONMENTS_BYTES_MAX: usize = 32 << 20;
 const VARIABLES_MAX: usize = 1_000_000;
@@ -61,6 +63,7 @@ pub fn page(
     tables.push(details::waits(recording, &mut strings, &mut left_out));
     tables.push(details::signals(recording, &mut strings, &mut left_out));
     let (edges_ns, shown) = strips::strips(recording, &lanes, options.cores(recording));
+    let steps = steps(recording, &mut left_out);
     left_out.extend(strings.left_out());
     Ok(PageData {
         length_ns: recording.recorded_ns().max(1),
@@ -68,7 +71,7 @@ pub fn page(
         lanes: lanes.counted_processes(recording),
         tables,
         marks: marks(recording),
-        steps: steps(recording),
+        steps,
         edges_ns,
         strips: shown,
         left_out,
@@ -82,18 +85,21 @@ fn marks(recording: &Recording) -> Vec<(u64, String)> {
 }
 
 /// Steps, none if it is not known which process belongs to which.
-fn steps(recording: &Recording) -> Vec<PageStep> {
+fn steps(recording: &Recording, left_out: &mut Vec<LeftOut>) -> Vec<PageStep> {
     if !recording.knows.all(&[Quantity::Forks, Quantity::Execs]) {
         return Vec::new();
     }
     let process = |run: u32| recording.runs.get(run as usize).map_or(0, |run| run.process);
-    let all = recording.steps.all.iter();
-    all.map(|step| PageStep {
+    let all = &recording.steps.all;
+    if all.len() > STEPS_MAX {
+        left_out.push(LeftOut { what: "steps", shown: wide(STEPS_MAX), of: wide(all.len()) });
+    }
+    let shown = all.iter().take(STEPS_MAX).map(|step| PageStep {
         name: step.named.name.clone(),
         process: process(step.run),
         parent: step.parent,
-    })
-    .collect()
+    });
+    shown.collect()
 }
 
 /// A column of these values, or the reason why they are not known.

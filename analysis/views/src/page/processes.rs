@@ -9,7 +9,7 @@ use proctrace_recording::process::Process;
 use proctrace_wire::Quantity;
 
 use super::strings::Strings;
-use super::{THREADS_MAX, known, since, unknown, wide};
+use super::{STEPS_MAX, THREADS_MAX, known, since, unknown, wide};
 use crate::gantt::lanes::Lanes;
 
 /// Every process, in order of birth. A parent is given as the distance to it.
@@ -48,7 +48,11 @@ pub(super) fn processes(
         PackedColumn::of("misses", list_of.iter().copied()),
     ];
     if !recording.steps.all.is_empty() {
-        let step = |at: usize| recording.steps.of_process(u32::try_from(at).ok()?).map(u64::from);
+        // Of those that have none in the page, the step that they are a part of, which comes before.
+        let step = |at: usize| {
+            let step = recording.steps.of_process(u32::try_from(at).ok()?)?;
+            recording.steps.up(step).find(|step| (*step as usize) < STEPS_MAX).map(u64::from)
+        };
         table.columns.push(PackedColumn::of("step", (0..rows.len()).map(step)));
     }
     figures(recording, &mut table);

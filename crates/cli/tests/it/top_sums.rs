@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::common::proctrace;
-use proctrace_analysis::{LiveClassifier, Rules};
-use proctrace_live::{Classify, ProgramName, View};
+use proctrace_analysis::{LiveClassifier, LiveSteps, Rules};
+use proctrace_live::{Classify, ProgramName, StepName, View};
 use proctrace_trace::Follower;
 use proctrace_wire::Exec;
 use serde_json::Value;
@@ -14,14 +15,39 @@ use serde_json::Value;
 /// Upper bound of the serials in the committed traces, which begin with 1.
 const SERIALS_MAX: u32 = 200_000;
 
-/// Classifier by the built-in rules, as `top` names programs.
-struct ByRules(LiveClassifier);
+/// Classifier by the built-in rules, as `top` names programs and steps.
+struct ByRules(LiveClassifier, LiveSteps);
 
 impl Classify for ByRules {
     fn classify(&mut self, exec: &Exec<'_>, spawner: Option<&ProgramName>) -> ProgramName {
         let spawner = spawner.map(|s| (s.category.as_deref().unwrap_or(""), s.name.as_str()));
         let program = self.0.classify(exec, spawner);
         ProgramName { category: Some(program.category().to_owned()), name: program.name }
+    }
+
+    fn environment(&mut self, id: u64, block: &[u8]) {
+        self.1.environment(id, block);
+    }
+
+    fn born(&mut self, process: u32, forker: Option<u32>) {
+        self.1.born(process, forker);
+    }
+
+    fn step(&mut self, exec: &Exec<'_>, process: u32, parent: Option<u32>, unix_ns: u64) {
+        self.1.exec(exec, process, parent, unix_ns);
+    }
+
+    fn gone(&mut self, process: u32) {
+        self.1.gone(process);
+    }
+
+    fn step_of(&self, process: u32) -> Option<u32> {
+        self.1.of(process)
+    }
+
+    fn named(&self, step: u32) -> Option<StepName> {
+        let step = self.1.all().get(step as usize)?;
+        Some(StepName { name: step.named.name.clone(), parent: step.parent })
     }
 }
 
@@ -37,7 +63,8 @@ fn traces() -> Vec<PathBuf> {
 
 fn live(path: &Path) -> View {
     let mut follower = Follower::open(path).unwrap();
-    let classifier = ByRules(LiveClassifier::new(Rules::built_in()));
+    let rules = Arc::new(Rules::built_in());
+    let classifier = ByRules(LiveClassifier::new((*rules).clone()), LiveSteps::new(rules));
     let mut view = View::new(follower.header().clone(), Box::new(classifier));
     follower.refresh().unwrap();
     while let Some((info, bytes)) = follower.next_block(View::wants).unwrap() {
@@ -171,6 +198,40 @@ fn compare_processes(path: &Path) -> usize {
         }
     }
     compared
+}
+
+/// Compares name, processes and CPU time of all steps of a trace; returns how many there are.
+fn compare_steps(path: &Path) -> usize {
+    let sql = "SELECT step, processes, cpu_ns FROM steps";
+    let output = proctrace().args(["query", "--format", "json", sql]).arg(path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let mut told: Vec<(String, u64, Option<u64>)> = rows
+        .iter()
+        .map(|row| {
+            let name = row["step"].as_str().unwrap().to_owned();
+            (name, row["processes"].as_u64().unwrap(), row["cpu_ns"].as_u64())
+        })
+        .collect();
+    let view = live(path);
+    // What a report does not know, it leaves out.
+    let knows = told.iter().all(|(.., cpu_ns)| cpu_ns.is_some());
+    let mut shown: Vec<(String, u64, Option<u64>)> = view
+        .steps
+        .iter()
+        .map(|step| (step.name.clone(), step.processes, knows.then_some(step.cpu_ns)))
+        .collect();
+    told.sort();
+    shown.sort();
+    assert_eq!(shown, told, "{}", path.display());
+    assert!(view.trailer.is_none() || view.steps.iter().all(|step| step.alive == 0));
+    told.len()
+}
+
+#[test]
+fn steps_have_the_figures_of_the_tables() {
+    let compared: usize = traces().iter().map(|path| compare_steps(path)).sum();
+    assert!(compared > 20, "{compared}");
 }
 
 #[test]
