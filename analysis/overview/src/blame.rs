@@ -56,7 +56,7 @@ pub fn cause(recording: &Recording) -> Vec<EndStep> {
 
 /// The last failed look-up of a process, if it ended at once.
 fn last_failed(recording: &Recording, at: usize) -> Option<LastFailed> {
-    let Missed { time_ns, call, path, errno: number } = missed_at_last(recording, at)?;
+    let Missed { time_ns, call, path, errno: number, .. } = missed_at_last(recording, at)?;
     let before_ns = recording.processes[at].ended_ns()?.checked_sub(time_ns)?;
     let path = to_text(path).into_owned();
     Some(LastFailed { call, path, error: errno(number), before_ns })
@@ -70,6 +70,8 @@ pub(crate) struct Missed<'a> {
     call: &'static str,
     /// As passed to the call.
     pub(crate) path: &'a [u8],
+    /// True if a relative path is one in the working directory.
+    pub(crate) is_from_cwd: bool,
     pub(crate) errno: u16,
 }
 
@@ -83,20 +85,20 @@ fn missed_at_last(recording: &Recording, at: usize) -> Option<Missed<'_>> {
     let miss = recording.last_misses.of(at);
     let exec = recording.last_execs.get(&at);
     let exec_ns = exec.map_or(0, |exec| exec.time_ns);
-    let (time_ns, call, path, errno_number) = match (miss, exec) {
+    let (time_ns, call, path, errno, is_from_cwd) = match (miss, exec) {
         (Some(miss), _) if miss.time_ns > exec_ns => {
             let missed = recording.missed_paths.paths.get(miss.path as usize)?;
             let family = Family::ALL.get(usize::from(missed.family))?;
-            (miss.time_ns, family.name(), &*missed.path, missed.errno)
+            (miss.time_ns, family.name(), &*missed.path, missed.errno, miss.is_from_cwd)
         }
-        (_, Some(exec)) => (exec.time_ns, Family::Exec.name(), &*exec.path, exec.errno),
+        (_, Some(exec)) => (exec.time_ns, Family::Exec.name(), &*exec.path, exec.errno, false),
         (_, None) => return None,
     };
     if was_found(recording, at, (time_ns, path)) {
         return None;
     }
     ended_ns.checked_sub(time_ns).filter(|before_ns| *before_ns <= AT_ONCE_NS)?;
-    Some(Missed { time_ns, call, path, errno: errno_number })
+    Some(Missed { time_ns, call, path, is_from_cwd, errno })
 }
 
 /// True if the search went on in another directory and found the program: a child was started after it, and ran one of
@@ -165,12 +167,18 @@ fn step(recording: &Recording, at: usize, is_certain: bool) -> EndStep {
 pub(crate) struct Failed {
     /// Children of each reaper, in order of their ends.
     children: Vec<(usize, u64, usize)>,
+    /// The birth of the last child of each process.
+    last_born_ns: FastMap<usize, u64>,
 }
 
 impl Failed {
     pub(crate) fn of(recording: &Recording) -> Self {
-        let mut children = Vec::new();
+        let (mut children, mut last_born_ns) = (Vec::new(), FastMap::default());
         for (at, process) in recording.processes.iter().enumerate() {
+            if let Some(parent) = process.parent() {
+                let last_ns: &mut u64 = last_born_ns.entry(parent).or_default();
+                *last_ns = process.born_ns.max(*last_ns);
+            }
             let failed = outcome(process).is_some_and(|outcome| outcome != Outcome::Code(0));
             if let (true, Some(parent), Some(ended_ns)) =
                 (failed, process.parent(), process.ended_ns())
@@ -179,7 +187,7 @@ impl Failed {
             }
         }
         children.sort_unstable();
-        Self { children }
+        Self { children, last_born_ns }
     }
 
     /// A process that failed, and those whose failures made it fail, the first cause last; with each, whether the next
@@ -198,10 +206,16 @@ impl Failed {
         chain
     }
 
-    /// What was missed at last by the process because of which this one failed.
-    pub(crate) fn missed<'a>(&self, recording: &'a Recording, at: usize) -> Option<Missed<'a>> {
-        let (first, _) = *self.chain(recording, at).last()?;
-        missed_at_last(recording, first)
+    /// The process because of which this one certainly failed, at once, and what it missed at last.
+    pub(crate) fn missed<'a>(
+        &self,
+        recording: &'a Recording,
+        at: usize,
+    ) -> Option<(usize, Missed<'a>)> {
+        let chain = self.chain(recording, at);
+        let (first, _) =
+            *chain.last().filter(|_| chain.iter().all(|(_, is_certain)| *is_certain))?;
+        Some((first, missed_at_last(recording, first)?))
     }
 
     /// The child whose failure made a process fail, and whether that is certain.
@@ -232,8 +246,7 @@ impl Failed {
         if program == "xargs" && XARGS_FAILED.contains(&code) {
             return before().next().map(|(_, _, child)| (*child, true));
         }
-        let births = recording.processes.iter().filter(|child| child.parent() == Some(at));
-        let last_born_ns = births.map(|child| child.born_ns).max()?;
+        let last_born_ns = *self.last_born_ns.get(&at)?;
         // Nothing was started after these failures.
         let last = || before().filter(|(_, child_ns, _)| *child_ns >= last_born_ns);
         if MAKES.contains(&program) {

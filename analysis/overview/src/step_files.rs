@@ -160,13 +160,13 @@ fn add_moves<'a>(
     for moved in &opened.moves {
         let at_ns = moved.time_ns;
         let by = step_of(moved.process);
-        let wrote = |writer: Writer| {
-            let Writer { process, time_ns: last_ns } = writer;
-            let (step, moved_away_ns) =
-                (step_of(process)?, opened.moved_away_ns(moved.to, process));
-            Some(StepUse { step, read_ns: None, written_ns: Some(last_ns), last_ns, moved_away_ns })
+        // Before the rename, another file may have had the name.
+        let wrote = |writer: &Writer| {
+            let moved_away_ns = opened.moved_away_ns(moved.to, writer.process);
+            let (step, written_ns, last_ns) = (step_of(writer.process)?, Some(at_ns), at_ns);
+            Some(StepUse { step, read_ns: None, written_ns, last_ns, moved_away_ns })
         };
-        let writers: Vec<StepUse> = moved.writers.iter().copied().filter_map(wrote).collect();
+        let writers: Vec<StepUse> = moved.writers.iter().filter_map(wrote).collect();
         if let (Some(step), Some(path)) = (by, path_of(moved.from))
             && writers.iter().any(|writer| writer.step != step)
         {
@@ -176,7 +176,7 @@ fn add_moves<'a>(
         }
         let Some(path) = path_of(moved.to) else { continue };
         let by_step = files.entry(path).or_default();
-        let by = wrote(Writer { process: moved.process, time_ns: at_ns });
+        let by = wrote(&Writer { process: moved.process, time_ns: at_ns });
         writers.into_iter().chain(by).for_each(|writer| note(by_step, writer));
     }
     let movers: BTreeSet<(u32, u32)> = opened
@@ -303,6 +303,14 @@ mod tests {
                 .open(14 * MS, 4, 4, "/work/a", 0);
         });
         assert_eq!(pairs(&recording), [("a".to_owned(), 0, 2), ("out".to_owned(), 1, 2)]);
+        // Another file had the name before the rename.
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/x.tmp", WRITE)
+                .open(20 * MS, 3, 2, "/work/x", 0)
+                .moved(30 * MS, 2, "/work/x.tmp", "/work/x", 0);
+        });
+        assert_eq!(pairs(&recording), []);
         // It was read before, too.
         let recording = renaming(|scene| {
             scene
@@ -421,6 +429,7 @@ mod tests {
                 .moved(16 * MS, 2, "", "", MOVED_UNKNOWN);
         });
         assert_eq!(told(&recording), [file("d/y", &[0], &[]), file("x", &[0], &[])]);
-        assert_eq!(recording.opened.moves_unknown, 2);
+        // Of the third one, it is not known that the name is not that of something else.
+        assert_eq!(recording.opened.moves_unknown, 3);
     }
 }

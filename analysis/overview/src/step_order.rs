@@ -136,12 +136,23 @@ pub fn step_flows<'a>(recording: &Recording, files: &[StepFile<'a>]) -> Vec<Step
     all
 }
 
-/// True if a table declares that one step comes before another one, by name, directly or through others.
-pub(crate) fn is_declared_before(recording: &Recording, first: u32, then: u32) -> bool {
-    let names = Names::of(&recording.steps);
-    let before = names.before(then);
-    let number = names.numbers.get(names.name(first));
-    before.zip(number).is_some_and(|(before, number)| before[*number])
+/// Which steps a table declares to come before others, by name, directly or through others.
+pub(crate) struct DeclaredBefore<'a> {
+    names: Names<'a>,
+    known: BTreeMap<u32, Option<Vec<bool>>>,
+}
+
+impl<'a> DeclaredBefore<'a> {
+    pub(crate) fn of(recording: &'a Recording) -> Self {
+        Self { names: Names::of(&recording.steps), known: BTreeMap::new() }
+    }
+
+    pub(crate) fn is_before(&mut self, first: u32, then: u32) -> bool {
+        let Self { names, known } = self;
+        let before = known.entry(then).or_insert_with(|| names.before(then));
+        let number = names.numbers.get(names.name(first));
+        before.as_ref().zip(number).is_some_and(|(before, number)| before[*number])
+    }
 }
 
 /// The process that started a step: the coordinator.
@@ -150,7 +161,7 @@ fn started_by(recording: &Recording, step: u32) -> Option<usize> {
     recording.processes.get(run.process as usize)?.parent()
 }
 
-fn is_in_cache(path: &[u8]) -> bool {
+pub(crate) fn is_in_cache(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').any(|part| CACHES.contains(&part))
 }
 

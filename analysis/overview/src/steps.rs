@@ -175,7 +175,8 @@ pub struct StepGroup {
     pub steps: u64,
     /// Number of those whose first process did not exit with 0.
     pub failed: u64,
-    /// Number of those that were started again, under the same name and by the same step, after they had failed.
+    /// Number of those that were started again after they had failed: by the same step, under the same name, with the same
+    /// command and in the same directory.
     pub retried: u64,
     /// Median of their wall times.
     pub median_wall_ns: u64,
@@ -238,10 +239,13 @@ pub fn groups(recording: &Recording, sums: &[StepSum]) -> Vec<StepGroup> {
 /// Number of these steps that were started again after they had failed. If two of one name ran at one time, or one came
 /// after a success, the name is not that of one unit of work.
 fn retried(recording: &Recording, sums: &[StepSum], members: &[usize]) -> u64 {
-    let mut by_name: BTreeMap<(Option<u32>, &str), Vec<&StepSum>> = BTreeMap::new();
+    let mut by_name: BTreeMap<_, Vec<&StepSum>> = BTreeMap::new();
     for at in members {
         let step = &recording.steps.all[*at];
-        by_name.entry((step.parent, &step.named.name)).or_default().push(&sums[*at]);
+        // The same tests in another directory are others.
+        let unit =
+            (step.parent, &step.named.name, &step.directory, recording.line_of_run(step.run));
+        by_name.entry(unit).or_default().push(&sums[*at]);
     }
     let are_tries = |all: &mut Vec<&StepSum>| {
         all.sort_by_key(|sum| sum.begin_ns);

@@ -12,6 +12,8 @@ pub struct LastMiss {
     pub time_ns: u64,
     /// Its number among the missed paths.
     pub path: u32,
+    /// True if a relative path is one in the working directory: not in that of a descriptor.
+    pub is_from_cwd: bool,
 }
 
 /// A failed exec.
@@ -55,11 +57,12 @@ pub struct LastMisses {
 }
 
 impl LastMisses {
-    pub fn note(&mut self, process: usize, time_ns: u64, path: u32) {
+    pub fn note(&mut self, process: usize, miss: LastMiss) {
         if self.misses.len() <= process {
-            self.misses.resize(process + 1, LastMiss { time_ns: 0, path: OTHERS });
+            let none = LastMiss { time_ns: 0, path: OTHERS, is_from_cwd: false };
+            self.misses.resize(process + 1, none);
         }
-        self.misses[process] = LastMiss { time_ns, path };
+        self.misses[process] = miss;
     }
 
     pub fn of(&self, process: usize) -> Option<LastMiss> {
@@ -129,8 +132,9 @@ mod tests {
     #[test]
     fn the_last_one_counts() {
         let mut last = LastMisses::default();
-        last.note(2, 10, 0);
-        last.note(2, 20, 5);
+        let miss = |time_ns, path| LastMiss { time_ns, path, is_from_cwd: true };
+        last.note(2, miss(10, 0));
+        last.note(2, miss(20, 5));
         assert_eq!(last.of(2).map(|miss| (miss.time_ns, miss.path)), Some((20, 5)));
         assert!(last.of(0).is_none() && last.of(7).is_none());
     }

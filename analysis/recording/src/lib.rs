@@ -21,6 +21,7 @@ pub mod misses;
 pub mod opened;
 pub mod order;
 pub mod process;
+pub mod run_directories;
 pub mod split;
 pub mod steps;
 pub mod stored_usage;
@@ -59,6 +60,7 @@ use crate::marks::{Marks, Phases};
 use crate::misses::{LookupTimes, MissedPaths, Misses};
 use crate::opened::OpenedFiles;
 use crate::process::{MemoryReading, Process, ProgramRun, Task};
+use crate::run_directories::RunDirectories;
 use crate::split::{Divided, Split, Ticks};
 use crate::steps::Steps;
 use crate::tracks::Track;
@@ -114,6 +116,8 @@ pub struct Recording {
     pub missed_paths: MissedPaths,
     /// The last of each process that may be why it failed.
     pub last_misses: LastMisses,
+    /// In which directory each program was run, if opens were recorded.
+    pub run_directories: RunDirectories,
     /// The last failed exec of each process that has one.
     pub last_execs: LastExecs,
     /// Durations of the failed look-ups, as far as they were timed.
@@ -189,6 +193,7 @@ impl Recording {
             misses: Misses::default(),
             missed_paths: MissedPaths::default(),
             last_misses: LastMisses::default(),
+            run_directories: RunDirectories::default(),
             last_execs: LastExecs::default(),
             lookup_times: LookupTimes::default(),
             opened: OpenedFiles::default(),

@@ -11,8 +11,8 @@ use crate::steps::{NONE, Step, Stepping};
 /// Processes at one time that are told apart: as many as a kernel can have.
 const PROCESSES_MAX: usize = 1 << 22;
 
-/// Steps so far, and the processes that are alive. Memory depends on the number of these, not on the length of the
-/// recording.
+/// Steps so far, and the processes that are alive. Memory depends on the number of these and on that of different
+/// environments, not on the number of processes.
 #[derive(Debug)]
 pub struct LiveSteps {
     stepping: Stepping<Arc<Rules>>,

@@ -129,7 +129,9 @@ impl<R: Deref<Target = Rules>> Stepping<R> {
             return Arc::clone(known);
         }
         let named = Arc::new(named);
-        self.known.insert(Arc::clone(&named));
+        if self.known.len() < ENVIRONMENTS_MAX {
+            self.known.insert(Arc::clone(&named));
+        }
         named
     }
 
@@ -141,7 +143,9 @@ impl<R: Deref<Target = Rules>> Stepping<R> {
             return;
         }
         let all = variables(block);
-        if let Some((trace, span)) = value_of(&all, TRACEPARENT.as_bytes()).and_then(span_of) {
+        if let Some((trace, span)) = value_of(&all, TRACEPARENT.as_bytes()).and_then(span_of)
+            && self.made.traces.len() < ENVIRONMENTS_MAX
+        {
             self.made.traces.insert(span.to_owned(), trace.to_owned());
         }
         let named = of_environment(&all).map(|named| self.kept(named));

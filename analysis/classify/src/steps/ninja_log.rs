@@ -1,6 +1,6 @@
 //! Ninja's log of what it has built: outputs, recognised by the hash of the command that made them.
 //!
-//! Source: src/build_log.cc of ninja. Version 5 has MurmurHash64A of the command, versions 6 and 7 rapidhash; of an edge with
+//! Source: src/build_log.cc of ninja. Versions 5 and 6 have MurmurHash64A of the command, version 7 rapidhash; of an edge with
 //! a response file, also of its content, which is not recorded: such edges are not recognised.
 
 use std::collections::hash_map::Entry;
@@ -36,27 +36,28 @@ impl NinjaLog {
     /// Reads a log. `file` is used in messages.
     ///
     /// # Errors
-    /// If its version is not known, or a line has not five columns.
+    /// If its version is not known. Like ninja, this skips what is no line of five columns: a build that is killed may leave
+    /// one.
     pub(crate) fn parse(file: &str, log: &[u8]) -> Result<Self, RulesError> {
-        let wrong = |line: usize, message: &str| RulesError {
+        let wrong = |message: &str| RulesError {
             name: file.to_owned(),
-            line,
+            line: 1,
             column: 1,
             message: message.to_owned(),
         };
-        let mut lines = log.split(|byte| *byte == b'\n').enumerate();
-        let first = lines.next().map_or(&b""[..], |(_, line)| line).trim_ascii();
+        let mut lines = log.split(|byte| *byte == b'\n');
+        let first = lines.next().unwrap_or_default().trim_ascii();
         let hash = match first.strip_prefix(SIGNATURE) {
-            Some(b"5") => murmur as fn(&[u8]) -> u64,
-            Some(b"6" | b"7") => rapidhash_v1,
-            _ => return Err(wrong(1, "of ninja's logs, versions 5 to 7 are understood")),
+            Some(b"5" | b"6") => murmur as fn(&[u8]) -> u64,
+            Some(b"7") => rapidhash_v1,
+            _ => return Err(wrong("of ninja's logs, versions 5 to 7 are understood")),
         };
         let mut by_output: FastMap<&[u8], (u64, (u64, u64))> = FastMap::default();
         let mut outputs: Vec<&[u8]> = Vec::new();
-        for (at, line) in lines.filter(|(_, line)| !line.is_empty()) {
+        for line in lines {
             let columns: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
             let [begin, end, _, output, hash] = columns[..] else {
-                return Err(wrong(at + 1, "a line of ninja's log has five columns"));
+                continue;
             };
             let number = |digits: &[u8], radix: u32| {
                 let digits = std::str::from_utf8(digits).ok();
@@ -65,7 +66,7 @@ impl NinjaLog {
             let (Some(begin), Some(end), Some(hash)) =
                 (number(begin, 10), number(end, 10), number(hash, 16))
             else {
-                return Err(wrong(at + 1, "begin, end and hash are numbers"));
+                continue;
             };
             // The log is added to: the last line of an output counts.
             if by_output.insert(output, (hash, (begin, end))).is_none() {
@@ -149,6 +150,13 @@ mod tests {
     }
 
     #[test]
+    fn what_a_killed_build_leaves_is_skipped() {
+        let log = format!("{FIVE}12\t13\t17957\nx\t1\t2\ta\tb\n");
+        let log = NinjaLog::parse("log", log.replace("v5", "v6").as_bytes()).unwrap();
+        assert_eq!(log.output(COMMANDS[0].1.as_bytes()), Some(COMMANDS[0].0));
+    }
+
+    #[test]
     fn the_first_of_several_outputs_is_the_name() {
         let hash = "286c0d98f140c623";
         let output = |text: String| {
@@ -166,9 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_no_log_is_refused() {
-        for log in
-            ["# ninja log v4\n", "# ninja log v5\n1\t2\n", "# ninja log v7\n1\tx\t0\ta\tb\n", ""]
-        {
+        for log in ["# ninja log v4\n", "# ninja log v8\n", ""] {
             assert!(NinjaLog::parse("log", log.as_bytes()).is_err(), "{log}");
         }
     }

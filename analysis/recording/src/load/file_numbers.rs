@@ -1,5 +1,6 @@
 //! Numbers of files, by path: as many as are told apart.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use proctrace_classify::fast::FastMap;
@@ -12,6 +13,8 @@ const FILES_MAX: usize = 1 << 20;
 pub(super) struct Numbers {
     by_path: FastMap<Rc<[u8]>, u32>,
     paths: Vec<Rc<[u8]>>,
+    /// The first of them in order of their paths: as many as there were when that was last asked for.
+    in_order: BTreeMap<Rc<[u8]>, u32>,
 }
 
 impl Numbers {
@@ -38,9 +41,21 @@ impl Numbers {
         &self.paths[number as usize]
     }
 
+    /// The numbers of the file with this path and of those below it, if it is a directory.
+    pub(super) fn at_and_below(&mut self, path: &[u8]) -> Vec<u32> {
+        for number in self.in_order.len()..self.paths.len() {
+            // Fits: smaller than `FILES_MAX`.
+            self.in_order.insert(Rc::clone(&self.paths[number]), number as u32);
+        }
+        let (from, to): (Rc<[u8]>, Rc<[u8]>) =
+            ([path, b"/"].concat().into(), [path, b"0"].concat().into());
+        let below = self.in_order.range(from..to).map(|(_, number)| *number);
+        self.get(path).into_iter().chain(below).collect()
+    }
+
     /// The paths, by number.
     pub(super) fn into_paths(self) -> Vec<Vec<u8>> {
-        drop(self.by_path);
+        drop((self.by_path, self.in_order));
         self.paths.into_iter().map(|path| path.to_vec()).collect()
     }
 }

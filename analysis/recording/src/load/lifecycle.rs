@@ -220,6 +220,9 @@ impl Loader<'_> {
             before: Before::new(exec.fixed.run_ns, exec.fixed.utime_ns, exec.fixed.stime_ns),
         });
         self.made.calls.push(self.templates.call(exec));
+        if self.made.header.opens {
+            self.made.run_directories.add(exec.cwd);
+        }
     }
 
     /// Classifies the program of each process, now that all programs are known.

@@ -17,13 +17,15 @@ use super::Loader;
 use crate::bin_series::BinSeries;
 use crate::bins::Bins;
 use crate::counts::Counts;
-use crate::last::{LastMisses, is_telling};
+use crate::last::{LastMiss, LastMisses, is_telling};
 use crate::load::starts::{Missed, Start, StartFinder};
 use crate::marks::{MarkedBy, Marks};
 use crate::misses::{
     LookupTimes, MissCounter, MissKind, MissedPaths, Misses, PathCounter, found_no_link,
 };
 
+/// `dirfd` of look-ups from the working directory: openat(2).
+const AT_FDCWD: i32 = -100;
 /// Position of opens in `Family::ALL`.
 const OPEN: u8 = 0;
 
@@ -176,7 +178,9 @@ impl Who {
                 let missed = Missed { time_ns: head.time_ns, sought, path: lookup.path, directory };
                 finder.add(process, missed, &places.directories);
                 if place.tells {
-                    last_misses.note(process, head.time_ns, place.path);
+                    let is_from_cwd = lookup.miss.dirfd == AT_FDCWD;
+                    let (time_ns, path) = (head.time_ns, place.path);
+                    last_misses.note(process, LastMiss { time_ns, path, is_from_cwd });
                 }
                 places.misses.add(u32::try_from(process).unwrap_or(u32::MAX), place.kind);
             },

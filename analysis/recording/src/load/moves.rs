@@ -15,7 +15,7 @@ use crate::opened::{FileMove, OpenedFiles, Writer, makes_anew, may_make};
 
 /// Writers of one file that are kept.
 const WRITERS_MAX: usize = 16;
-/// Names that are compared with those of renamed directories, all together.
+/// Files at and below what is renamed, all together.
 const COMPARED_MAX: usize = 1 << 26;
 
 #[derive(Default)]
@@ -29,6 +29,8 @@ pub(super) struct Moves {
     /// When what a process had written under a name got another one, unless it wrote it again: by file and process.
     gone: FastMap<(u32, u32), u64>,
     kept: Vec<FileMove>,
+    /// New names of what nobody had opened.
+    unseen: Vec<Vec<u8>>,
     unknown: u64,
     compared: usize,
     room: Room,
@@ -93,32 +95,49 @@ impl Moves {
 
     /// Returns whether all of it is kept.
     fn renamed(&mut self, from: &[u8], to: &[u8], by: Writer, is_exchange: bool) -> bool {
-        let written = |path: &[u8]| {
-            let file = self.numbers.get(path).filter(|file| self.writers.contains_key(file))?;
-            Some((file, path.len()))
-        };
+        let old = self.numbers.at_and_below(from);
+        let new = self.numbers.at_and_below(to);
+        self.compared = self.compared.saturating_add(old.len() + new.len());
+        if self.compared > COMPARED_MAX {
+            // Then nothing is said of who wrote any file so far.
+            self.writers.clear();
+            self.left.clear();
+            return false;
+        }
         let mut all = true;
-        let files: Vec<Part> = match (written(from), written(to)) {
-            (Some((file, at)), other) if !is_exchange || other.is_some() => {
-                let other = other.filter(|_| is_exchange);
-                let back = other.map(|(file, at)| Part { file, at, is_back: true });
-                [Part { file, at, is_back: false }].into_iter().chain(back).collect()
-            }
-            // Of what nobody wrote as a file, only what is below it is known.
-            _ => {
-                all &= self.directories.moved(from, to, is_exchange, &mut self.room);
-                let Some(files) = self.below(from, to, is_exchange) else { return false };
-                files
-            }
+        // What somebody wrote under a name, and nothing below it, is a file.
+        let is_written = |file: &u32| self.writers.contains_key(file);
+        let is_file = |path: &[u8], files: &[u32]| {
+            let file = self.numbers.get(path).filter(is_written);
+            file.is_some_and(|file| files.iter().all(|below| *below == file || !is_written(below)))
         };
+        if !is_file(from, &old) || is_exchange && !is_file(to, &new) {
+            all &= self.directories.moved(from, to, is_exchange, &mut self.room);
+        }
+        if old.is_empty() && (!is_exchange || new.is_empty()) {
+            // It was there before, or is known by another name: that depends on who opens it later.
+            match self.room.take(to.len() + size_of::<Vec<u8>>()) {
+                true => self.unseen.push(to.to_vec()),
+                false => all = false,
+            }
+        }
+        let part = |file: &u32, is_back: bool| {
+            let at = if is_back { to.len() } else { from.len() };
+            is_written(file).then_some(Part { file: *file, at, is_back })
+        };
+        let mut files: Vec<Part> = old.iter().filter_map(|file| part(file, false)).collect();
+        if is_exchange {
+            files.extend(new.iter().filter_map(|file| part(file, true)));
+        }
+        files.sort_unstable_by_key(|part| part.file);
         let moves: Vec<_> = files
             .into_iter()
             .map(|part| (self.writers.remove(&part.file).unwrap_or_default(), part))
             .collect();
         // What had the new name has none any more.
-        if let Some(replaced) = self.numbers.get(to) {
-            self.writers.remove(&replaced);
-            self.left.remove(&replaced);
+        for replaced in new.iter().chain(old.iter().filter(|_| is_exchange)) {
+            self.writers.remove(replaced);
+            self.left.remove(replaced);
         }
         let (first, time_ns) = (self.kept.len(), by.time_ns);
         for (writers, Part { file, at, is_back }) in moves {
@@ -158,43 +177,10 @@ impl Moves {
         true
     }
 
-    /// The files at and below a directory that somebody wrote; if it has changed places with another one, the files of both.
-    /// `None` if that is too much to look for: then nothing is said of who wrote any file so far.
-    fn below(&mut self, from: &[u8], to: &[u8], is_exchange: bool) -> Option<Vec<Part>> {
-        self.compared = self.compared.saturating_add(self.writers.len() + self.left.len());
-        if self.compared > COMPARED_MAX {
-            self.writers.clear();
-            self.left.clear();
-            return None;
+    pub(super) fn end(mut self, found: &mut OpenedFiles) {
+        for path in std::mem::take(&mut self.unseen) {
+            self.unknown += u64::from(self.numbers.at_and_below(&path).is_empty());
         }
-        let numbers = &self.numbers;
-        let end = |file: u32, directory: &[u8]| {
-            let rest = numbers.path(file).strip_prefix(directory)?;
-            (rest.is_empty() || rest.starts_with(b"/")).then_some(directory.len())
-        };
-        // There may be other files below the new name now.
-        let is_there =
-            |file: u32| end(file, to).is_some() || is_exchange && end(file, from).is_some();
-        self.left.retain(|file, _| !is_there(*file));
-        self.writers.retain(|file, _| {
-            is_exchange || end(*file, to).is_none() || end(*file, from).is_some()
-        });
-        let mut files: Vec<Part> = self
-            .writers
-            .keys()
-            .filter_map(|file| {
-                let (at, is_back) = match end(*file, from) {
-                    Some(at) => (at, false),
-                    None => (end(*file, to).filter(|_| is_exchange)?, true),
-                };
-                Some(Part { file: *file, at, is_back })
-            })
-            .collect();
-        files.sort_unstable_by_key(|part| part.file);
-        Some(files)
-    }
-
-    pub(super) fn end(self, found: &mut OpenedFiles) {
         found.paths = self.numbers.into_paths();
         found.moves = self.kept;
         found.left = self.left.into_keys().collect();

@@ -42,8 +42,11 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
 
 /// Steps that failed because they did not wait; `None` if there are none.
 fn early(recording: &Recording, files: &[StepFile<'_>]) -> Option<Table> {
-    let rows = too_early(recording, &sums(recording), files);
-    if rows.is_empty() || !recording.knows.all(EARLY) {
+    if !recording.knows.all(EARLY) {
+        return None;
+    }
+    let (rows, others) = too_early(recording, &sums(recording), files);
+    if rows.is_empty() {
         return None;
     }
     let of = || rows.iter();
@@ -54,10 +57,13 @@ fn early(recording: &Recording, files: &[StepFile<'_>]) -> Option<Table> {
         .text("writer", "which is written by", of().map(|of| name(recording, of.writer)))
         .whole("later_ns", "later by", Unit::Nanoseconds, of().map(|of| of.written_ns - of.missed_ns))
         .note(
-            "The last that each looked for before it failed, at once, was a file that another step wrote later: it should have \
-             waited for that step.",
+            "The last that each looked for before it failed, at once, was a file that another step, which ran beside it, wrote \
+             later: it should have waited for that step.",
         );
-    Some(table)
+    Some(match others {
+        0 => table,
+        others => table.note(format!("{others} more that failed are not looked at.")),
+    })
 }
 
 fn name(recording: &Recording, step: u32) -> &str {
@@ -122,7 +128,7 @@ fn passed_on(recording: &Recording, files: &[StepFile<'_>]) -> Table {
         .collect();
     rows.sort_by_key(|(file, last)| (last.last_ns, file.path));
     let of = || rows.iter();
-    let table = Table::new("step_files", "Files that steps pass on, in the order in which they are no longer needed")
+    Table::new("step_files", "Files that steps pass on, in the order in which they are no longer needed")
         .rows_need(ROWS)
         .text("path", "file", of().map(|(file, _)| to_text(file.path)))
         .text("writers", "written by", of().map(|(file, _)| names(recording, file.writers())))
@@ -134,15 +140,7 @@ fn passed_on(recording: &Recording, files: &[StepFile<'_>]) -> Table {
             Unit::Nanoseconds,
             of().map(|(_, last)| last.last_ns.saturating_sub(recording.first_ns)),
         )
-        .note("Below the directory in which the command was launched. A file can be deleted when its last reader has ended.");
-    match recording.opened.moves_unknown {
-        0 => table,
-        unknown => table.note(format!(
-            "{} not followed, because the path leads through a link or is not known: what has its name by that has no writer \
-             here.",
-            if unknown == 1 { "1 rename was".to_owned() } else { format!("{unknown} renames were") }
-        )),
-    }
+        .note("Below the directory in which the command was launched. A file can be deleted when its last reader has ended.")
 }
 
 /// Files below the directory of the job that steps read before any of them wrote them.
@@ -157,11 +155,19 @@ fn inputs(recording: &Recording, files: &[StepFile<'_>]) -> Table {
         })
         .collect();
     let of = || rows.iter();
-    Table::new("step_inputs", "Files below the job's directory that were there before")
+    let table = Table::new("step_inputs", "Files below the job's directory that were there before")
         .rows_need(ROWS)
         .text("path", "file", of().map(|file| to_text(file.path)))
         .text("readers", "read by", of().map(|file| names(recording, file.readers())))
-        .whole("steps", "steps", Unit::Count, of().map(|file| file.readers().count() as u64))
+        .whole("steps", "steps", Unit::Count, of().map(|file| file.readers().count() as u64));
+    match recording.opened.moves_unknown {
+        0 => table,
+        unknown => table.note(format!(
+            "{} not followed: the path leads through a link or is not known, nobody had opened the file, or there are too \
+             many. What has its name by that has no writer here.",
+            if unknown == 1 { "1 rename was".to_owned() } else { format!("{unknown} renames were") }
+        )),
+    }
 }
 
 /// Declared needs of which nothing is read.

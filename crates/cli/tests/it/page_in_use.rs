@@ -229,15 +229,17 @@ fn rows_are_steps_if_there_are_any_and_unfold_to_processes() {
     };
     let order = browser.js("return document.querySelector('[aria-label=\"Order of rows\"]').value");
     assert_eq!(order, "step");
-    // The runner and two steps.
-    rows(3);
+    // The runner, two steps, and the part of one.
+    rows(4);
     tab_to(&browser, "canvas");
-    // The second step: its first command and its part, which stays folded.
+    // The second step: its first command.
     browser.press(&format!("{DOWN}{DOWN}{DOWN} "));
     rows(5);
+    // Folded whole, and unfolded again.
+    browser.press("  ");
+    rows(5);
     choose("Fold the tree", "none");
-    // Also the commands of the first step and of the part. The helper and its commands stay in the row of the runner.
-    rows(8);
+    rows(11);
     browser.js("document.querySelector('.chart canvas').focus()");
     browser.press(ENTER);
     browser.wait("return !document.querySelector('#process').hidden");
@@ -247,7 +249,9 @@ fn rows_are_steps_if_there_are_any_and_unfold_to_processes() {
     choose("Order of rows", "tree");
     rows(11);
     choose("Order of rows", "step");
-    rows(8);
+    rows(11);
+    choose("Fold the tree", "steps");
+    rows(4);
     assert_eq!(browser.console(), Vec::<String>::new());
 }
 

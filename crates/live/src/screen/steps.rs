@@ -23,6 +23,9 @@ impl Screen {
             line.number(name, width, theme.heading);
         }
         line.text("STEP", theme.heading);
+        if view.steps.is_full() {
+            line.at_right("and others that are not kept ", theme.heading);
+        }
         for (line, at) in self.visible(Pane::Steps, shown.len(), area, buffer, theme) {
             let step = shown[at];
             let style = if step.alive > 0 { theme.plain } else { theme.dim };

@@ -54,6 +54,11 @@ impl Steps {
         self.all.iter()
     }
 
+    /// True if there is no room for more.
+    pub fn is_full(&self) -> bool {
+        self.all.len() >= STEPS_MAX
+    }
+
     /// The step at a position.
     pub fn get(&self, step: u32) -> Option<&Step> {
         self.all.get(step as usize)

@@ -119,9 +119,9 @@ export class Gantt {
   /** Makes the row of a process visible, high enough to be recognized, and its time too. */
   reveal(process: number): void {
     const { tree } = this.view;
-    for (let at = tree ? tree.parent[process] : -1; tree && at >= 0; at = tree.parent[at]) {
-      if (tree.folded[at]) {
-        tree.folded[at] = 0;
+    for (let at = process; tree && tree.parent[at] >= 0; at = tree.parent[at]) {
+      if (tree.isWithin(at)) {
+        tree.folded[tree.parent[at]] = 0;
         this.view.tell("rows");
       }
     }

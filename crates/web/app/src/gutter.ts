@@ -46,13 +46,14 @@ function paintNames(context: CanvasRenderingContext2D, view: View, rows: Rows, c
     }
     const thread = isThread(recording, bar);
     const below = thread ? 0 : view.tree?.below[process] ?? 0;
-    const folded = view.tree?.folded[process] === 1;
+    const hidden = thread ? 0 : view.tree?.hidden(process) ?? 0;
+    const folded = view.tree !== null && view.tree.folded[process] !== 0;
     if (below) {
       context.fillStyle = colours.faint;
       context.fillText(folded ? "▸" : "▾", indent, y);
     }
     context.fillStyle = view.found && !view.found[process] ? colours.faint : colours.ink;
-    const name = thread ? "thread" : view.nameOf(process) + (folded && below ? ` +${below}` : "");
+    const name = thread ? "thread" : view.nameOf(process) + (hidden ? ` +${hidden}` : "");
     context.fillText(name, indent + 12, y);
     if (!thread) {
       const width = context.measureText(name).width;

@@ -1,16 +1,19 @@
 // Trees of processes, with what is folded in them: by birth, and by steps of a workflow.
 
+const ALL = 1;
+const NOT_STEPS = 2;
+
 export class Tree {
   readonly children: { first: Uint32Array; of: Uint32Array };
   /** Number of descendants. */
   readonly below: Uint32Array;
-  /** 1 for a process whose descendants are in its row. */
+  /** For a process whose descendants are in its row: all of them (ALL), or those that lead to no step (NOT_STEPS). */
   readonly folded: Uint8Array;
   /** What the user has chosen to be folded. */
   choice = "none";
 
-  /** `parent` is -1 for none, and otherwise comes before its children; `inner` is 1 for those that never have a row of their own. */
-  constructor(readonly parent: Int32Array, readonly inner: Uint8Array | null = null) {
+  /** `parent` is -1 for none, and otherwise comes before its children; `leads` is 1 if a step begins with a process or below it. */
+  constructor(readonly parent: Int32Array, readonly leads: Uint8Array | null = null) {
     const n = parent.length;
     this.children = childrenOf(parent);
     this.folded = new Uint8Array(n);
@@ -21,7 +24,16 @@ export class Tree {
   /** Whether a process is in the row of the one above it, if that has a row. */
   isWithin(at: number): boolean {
     const above = this.parent[at];
-    return above >= 0 && (this.folded[above] === 1 || this.inner?.[at] === 1);
+    if (above < 0) return false;
+    return this.folded[above] === ALL || (this.folded[above] === NOT_STEPS && !this.leads?.[at]);
+  }
+
+  /** Number of processes that are folded into the row of this one; 0 if steps below it have rows of their own. */
+  hidden(at: number): number {
+    if (this.folded[at] === 0) return 0;
+    const { first, of } = this.children;
+    const hasSteps = () => of.subarray(first[at], first[at + 1]).some((child) => this.leads?.[child] === 1);
+    return this.folded[at] === NOT_STEPS && hasSteps() ? 0 : this.below[at];
   }
 
   /** Folds what is at this depth or below; 0 folds nothing. */
@@ -32,7 +44,7 @@ export class Tree {
     const depth = new Uint32Array(parent.length);
     for (let at = 0; at < parent.length; at++) {
       depth[at] = parent[at] >= 0 ? depth[parent[at]] + 1 : 0;
-      if (depth[at] >= level) folded[at] = 1;
+      if (depth[at] >= level) folded[at] = ALL;
     }
   }
 }
@@ -69,23 +81,17 @@ export class Steps {
       const first = of[at] >= 0 ? all[of[at]].process : at;
       if (first < at && (parent[at] < 0 || !this.isWithin(of[parent[at]], of[at]))) above[at] = first;
     }
-    // Others have a row if there are steps below them.
-    const inner = new Uint8Array(n);
-    const holds = new Uint8Array(n);
-    for (let at = n - 1; at >= 0; at--) {
-      if (of[at] >= 0) holds[at] = 1;
-      inner[at] = holds[at] ? 0 : 1;
-      if (holds[at] && above[at] >= 0) holds[above[at]] = 1;
-    }
-    this.tree = new Tree(above, inner);
+    const leads = new Uint8Array(n);
+    for (const { process } of all) leads[process] = 1;
+    for (let at = n - 1; at >= 0; at--) if (leads[at] && above[at] >= 0) leads[above[at]] = 1;
+    this.tree = new Tree(above, leads);
     this.tree.choice = "steps";
     this.fold();
   }
 
-  /** Folds each step. */
+  /** Leaves a row for each step and for what leads to it. */
   fold(): void {
-    this.tree.folded.fill(0);
-    for (const { process } of this.all) this.tree.folded[process] = 1;
+    this.tree.folded.fill(NOT_STEPS);
   }
 
   /** The names of the steps that begin with a process, outermost first; null if none does. */
