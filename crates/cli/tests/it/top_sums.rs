@@ -202,10 +202,12 @@ fn compare_processes(path: &Path) -> usize {
 
 /// Compares name, processes and CPU time of all steps of a trace; returns how many there are.
 fn compare_steps(path: &Path) -> usize {
-    let sql = "SELECT step, processes, cpu_ns FROM steps";
-    let output = proctrace().args(["query", "--format", "json", sql]).arg(path).output().unwrap();
+    let section = ["report", "--json", "--section", "steps"];
+    let output = proctrace().args(section).arg(path).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let tables: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let steps = tables.iter().find(|table| table["name"] == "steps").unwrap();
+    let rows = steps["rows"].as_array().unwrap();
     let mut told: Vec<(String, u64, Option<u64>)> = rows
         .iter()
         .map(|row| {

@@ -81,12 +81,29 @@ export class Steps {
       const first = of[at] >= 0 ? all[of[at]].process : at;
       if (first < at && (parent[at] < 0 || !this.isWithin(of[parent[at]], of[at]))) above[at] = first;
     }
-    const leads = new Uint8Array(n);
-    for (const { process } of all) leads[process] = 1;
-    for (let at = n - 1; at >= 0; at--) if (leads[at] && above[at] >= 0) leads[above[at]] = 1;
-    this.tree = new Tree(above, leads);
+    this.leaveOutWrappers(above);
+    this.tree = new Tree(above, this.leading(above));
     this.tree.choice = "steps";
     this.fold();
+  }
+
+  /** 1 for a process with which a step begins, or below which one does. */
+  private leading(parent: Int32Array): Uint8Array {
+    const leads = new Uint8Array(parent.length);
+    for (const { process } of this.all) leads[process] = 1;
+    for (let at = parent.length - 1; at >= 0; at--) if (leads[at] && parent[at] >= 0) leads[parent[at]] = 1;
+    return leads;
+  }
+
+  /** A process that is no step and leads to one only, such as time(1), does not come between it and the coordinator. */
+  private leaveOutWrappers(parent: Int32Array): void {
+    const leads = this.leading(parent);
+    const ways = new Uint32Array(parent.length);
+    for (let at = 0; at < parent.length; at++) if (leads[at] && parent[at] >= 0) ways[parent[at]]++;
+    const isWrapper = (at: number) => parent[at] >= 0 && ways[at] === 1 && !this.at.has(at);
+    for (let at = 0; at < parent.length; at++) {
+      if (leads[at]) while (parent[at] >= 0 && isWrapper(parent[at])) parent[at] = parent[parent[at]];
+    }
   }
 
   /** Leaves a row for each step and for what leads to it. */
