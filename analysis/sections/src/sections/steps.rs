@@ -142,13 +142,9 @@ fn groups_table(recording: &Recording, groups: &[StepGroup]) -> Table {
     let table = match &again[..] {
         [] => table,
         [first, others @ ..] => {
-            let number = again.iter().map(|group| group.retried).sum();
+            // Without the number, which is in the column: a note with one is left out where anything is not known.
             let more = if others.is_empty() { "" } else { " and others" };
-            table.note(format!(
-                "{} a step was started again after it had failed: {}{more}.",
-                counted(number, "time", "times"),
-                first.name
-            ))
+            table.note(format!("Started again after a failure: {}{more}.", first.name))
         }
     };
     with_peak_pss(table, recording, of().map(|group| group.peak_pss_bytes))

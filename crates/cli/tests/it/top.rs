@@ -138,8 +138,9 @@ fn a_storm_of_forks_is_shown_while_it_runs_and_the_sums_are_those_declared() {
             ("j\r", "PARENT AND CHILDREN"),
             ("\x1b", "COMMAND"),
             ("\t", "CATEGORY AND PROGRAM"),
+            ("\t", "WALL"),
             ("\t", "DIRECTORY"),
-            ("4", "WHAT IS MISSING"),
+            ("5", "WHAT IS MISSING"),
             ("?", "fold the subtree"),
             ("x1", "COMMAND"),
         ] {
@@ -191,7 +192,7 @@ fn programs_and_directories_have_the_declared_counts() {
     // Directories were searched as often as declared.
     top.press("\x1b");
     top.wait_until("no filter", |text| !text.contains("/true/"));
-    top.press("3/missing/\r");
+    top.press("4/missing/\r");
     let text = top.wait_for("/missing//");
     let searched: Vec<&Value> = opens["failed_lookups"].as_array().unwrap().iter().collect();
     for place in searched.iter().take(10) {

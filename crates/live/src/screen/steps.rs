@@ -62,6 +62,7 @@ impl Screen {
         let now_ns = view.now_ns();
         shown.sort_by_key(|step| {
             let of = match sort {
+                Sort::Recent if self.is_over => 0,
                 Sort::Recent => step.cpu.per_second(now_ns) as u64,
                 Sort::Cpu => step.cpu_ns,
                 Sort::Count => step.processes,
