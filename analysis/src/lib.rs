@@ -16,6 +16,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub use proctrace_advice::{AdviceRules, advise, explain, observed, places};
+pub use proctrace_classify::steps::SnakemakeRecord;
 pub use proctrace_classify::{LiveClassifier, Program, Rules, RulesError};
 pub use proctrace_lookups::{
     Applied, Candidate, Conflict, FarmPlan, Fixes, Kept, Link, ListChange, Machine, MakeView,

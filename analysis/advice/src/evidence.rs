@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use proctrace_classify::fast::{Bits, counters};
+use proctrace_classify::is_shell;
 use proctrace_findings::Gain;
 use proctrace_overview::passes::{Pass, with_readings};
 use proctrace_overview::path::{CriticalPath, Doing};
@@ -29,11 +30,7 @@ const BESIDE_LOOKUP_NS: f64 = 500.0;
 /// as well.
 const STRETCH_MAX: f64 = 20.0;
 
-/// Words that begin the command lines of shells.
-pub(super) const SHELLS: [&str; 9] =
-    ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "rbash", "-bash"];
-
-/// And those of other programs that run what their arguments name.
+/// Programs besides shells that run what their arguments name.
 const INTERPRETERS: [&str; 8] = ["node", "nodejs", "deno", "bun", "java", "R", "Rscript", "tclsh"];
 
 /// Name of a subshell, which has executed nothing.
@@ -108,7 +105,7 @@ impl<'a> Evidence<'a> {
         add_descendants(&parents, &mut cpu_below_ns);
         add_descendants(&parents, &mut path_below_ns);
         let (first_child, children) = children(&parents);
-        let is_shell = |template: &String| SHELLS.contains(&first_word(template));
+        let is_shell = |template: &String| is_shell(first_word(template));
         Self {
             wall_ns: recording.wall_ns(),
             cpu_ns,
@@ -485,7 +482,7 @@ pub(crate) fn first_word(template: &str) -> &str {
 
 /// Returns whether a word is the name of a program that runs scripts.
 pub(crate) fn is_interpreter(word: &str) -> bool {
-    SHELLS.contains(&word)
+    is_shell(word)
         || INTERPRETERS.contains(&word)
         || ["python", "perl", "ruby", "lua", "php"].iter().any(|name| is_version_of(word, name))
 }

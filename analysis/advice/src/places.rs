@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use proctrace_classify::is_shell;
 use proctrace_findings::{Advised, ScriptLine};
 use proctrace_overview::details::calls::each_call;
 use proctrace_recording::Recording;
@@ -11,7 +12,6 @@ use proctrace_replay::{Body, Exec};
 use proctrace_wire::escape::to_text;
 
 use super::counter::{base, is_of_tool};
-use super::evidence::SHELLS;
 
 /// Characters of a line that are shown; longer ones are not changed.
 const LINE_MAX: usize = 200;
@@ -162,7 +162,7 @@ fn as_written(change: &str, ran: &Ran) -> Option<String> {
 /// The script of a user that a shell ran: its path, and how the shell was given it.
 fn script_of(ran: &Ran) -> Option<(PathBuf, String)> {
     let mut words = ran.argv.iter();
-    if !SHELLS.contains(&base(words.next()?)) || is_of_tool(&ran.argv.join(" ")) {
+    if !is_shell(base(words.next()?)) || is_of_tool(&ran.argv.join(" ")) {
         return None;
     }
     while let Some(word) = words.next() {

@@ -62,12 +62,19 @@ const NOTHING: Grammar = Grammar {
     argument_files: false,
 };
 
+const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "rbash"];
+
+/// True of the name of a shell; that of a login shell begins with a dash.
+pub fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name.strip_prefix('-').unwrap_or(name))
+}
+
 /// Interpreters with known options: sh(1p), bash(1), python(1), perlrun(1), ruby(1), lua(1),
 /// luajit(1), tclsh(1), the `--help` of node and php, the java command of the JDK. An entry is used
 /// only if a pack of rules lists the interpreter under `interpreters`.
 pub(super) const GRAMMARS: &[Grammar] = &[
     Grammar {
-        names: &["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "rbash"],
+        names: SHELLS,
         next: b"oO",
         first_is_text: b"c",
         input: b"s",

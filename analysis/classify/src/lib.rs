@@ -32,6 +32,7 @@ use proctrace_findings::Class;
 
 pub use error::RulesError;
 pub use examine::Examiner;
+pub use grammar::is_shell;
 pub use live::LiveClassifier;
 pub use pattern::Pattern;
 pub use resolve::{Classification, PackUse, Programs, Runs};

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::error::RulesError;
 use crate::pack::{Pack, Tier};
-use crate::steps::{COORDINATORS_MAX, Coordinator, NINJA_LOG, StepRules};
+use crate::steps::{COORDINATORS_MAX, Coordinator, NINJA_LOG, SnakemakeRecord, StepRules};
 
 /// The classification rules: packs in order of precedence.
 #[derive(Debug, Clone)]
@@ -110,6 +110,20 @@ impl Rules {
         } else {
             self.steps.declared.add_csv(name, content)?;
         }
+        Ok(self)
+    }
+
+    /// Adds what Snakemake recorded of its jobs, which names steps and says what files are made from. `name` is the path of the
+    /// directory.
+    ///
+    /// # Errors
+    /// If none of these is a record, or one of them is not well-formed.
+    pub fn with_snakemake(
+        mut self,
+        name: &str,
+        records: &[SnakemakeRecord],
+    ) -> Result<Self, RulesError> {
+        self.steps.declared.add_snakemake(name, records)?;
         Ok(self)
     }
 

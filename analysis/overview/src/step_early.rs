@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proctrace_classify::fast::FastMap;
+use proctrace_classify::is_shell;
 use proctrace_classify::names::base;
 use proctrace_recording::Recording;
 
@@ -129,8 +130,10 @@ enum Sought {
     Unknown,
 }
 
-/// Programs that change their directory as they are told to.
-const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "busybox"];
+/// True of programs that change their directory as they are told to.
+fn changes_directory(program: &str) -> bool {
+    is_shell(program) || program == "busybox"
+}
 
 fn sought(recording: &Recording, process: usize, missed: Missed<'_>) -> Sought {
     let of = &recording.processes[process];
@@ -140,7 +143,7 @@ fn sought(recording: &Recording, process: usize, missed: Missed<'_>) -> Sought {
         // A process that ran no program may have gone elsewhere than where its parent's began.
         let is_known = missed.is_from_cwd
             && of.execs > 0
-            && !SHELLS.contains(&&*recording.program_of(of).name);
+            && !changes_directory(&recording.program_of(of).name);
         let run = of.run().filter(|_| is_known);
         match run.and_then(|run| recording.run_directories.of(run)) {
             Some(directory) => directory,

@@ -23,6 +23,8 @@ pub struct Declared {
     by_command: FastMap<Vec<u8>, Vec<usize>>,
     /// Indices by pid.
     by_pid: FastMap<i32, Vec<usize>>,
+    /// The same of those whose command is at the end of a shell's text, after preparations.
+    by_end: FastMap<Vec<u8>, Vec<usize>>,
     /// Indices of those with a pattern for the command or the directory only.
     by_pattern: Vec<usize>,
     ninja_logs: Vec<NinjaLog>,
@@ -49,6 +51,8 @@ pub struct DeclaredStep {
 enum Command {
     /// The text that a shell was given, or the command line.
     Whole(Vec<u8>),
+    /// The end of the text that a shell was given, after other commands.
+    End(Vec<u8>),
     /// A pattern over it.
     Like(Pattern),
 }
@@ -56,7 +60,7 @@ enum Command {
 /// A row of a table, and an object of a JSON array.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+pub(super) struct Row {
     name: String,
     #[serde(default)]
     group: Option<String>,
@@ -71,9 +75,20 @@ struct Row {
     directory: Option<String>,
     #[serde(default)]
     needs: Option<Vec<String>>,
-    /// True if a * in the command is a part of it.
+    /// How the command is compared.
     #[serde(skip)]
-    is_whole: bool,
+    comparison: Comparison,
+}
+
+/// How the command of a row is compared with what was run.
+#[derive(Default, PartialEq, Eq)]
+enum Comparison {
+    /// As a pattern if there is a * in it.
+    #[default]
+    Pattern,
+    Whole,
+    /// With the end of what a shell was given.
+    End,
 }
 
 /// The workflow of O2DPG's runner, as far as it says what runs where.
@@ -157,6 +172,13 @@ impl Declared {
     /// If it is not well-formed, or a row says nothing that a program run could be recognised by.
     pub fn add_csv(&mut self, file: &str, csv: &[u8]) -> Result<(), RulesError> {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(csv);
+        // Any text is a line of CSV.
+        let names = reader.byte_headers().map_err(|why| error(file, 1, why.to_string()))?;
+        if !names.iter().any(|name| name == b"name") {
+            let message =
+                "its first line has no column \"name\", and it is nothing else that names steps";
+            return Err(error(file, 1, message.to_owned()));
+        }
         for row in reader.deserialize() {
             let line =
                 row.as_ref().err().and_then(csv::Error::position).map_or(1, csv::Position::line);
@@ -229,15 +251,17 @@ impl Declared {
             .try_for_each(|row| self.add(row).map_err(|why| error(file, 1, why.to_owned())))
     }
 
-    fn add(&mut self, row: Row) -> Result<(), &'static str> {
+    pub(super) fn add(&mut self, row: Row) -> Result<(), &'static str> {
         let given = |value: Option<String>| value.filter(|value| !value.trim().is_empty());
         let name = name_of(row.name.as_bytes()).ok_or("a step needs a name")?;
         let at = self.steps.len();
         let command = match given(row.command) {
-            Some(command) if command.contains('*') && !row.is_whole => {
-                Some(Command::Like(checked(&command)?))
-            }
-            command => command.map(|command| Command::Whole(command.trim().into())),
+            Some(command) => Some(match row.comparison {
+                Comparison::Pattern if command.contains('*') => Command::Like(checked(&command)?),
+                Comparison::End => Command::End(command.trim().into()),
+                _ => Command::Whole(command.trim().into()),
+            }),
+            None => None,
         };
         let directory = given(row.directory).and_then(|path| directory(&path));
         let directory = directory.map(|pattern| checked(&pattern)).transpose()?;
@@ -247,6 +271,9 @@ impl Declared {
             (Some((pid, _)), ..) => self.by_pid.entry(*pid).or_default().push(at),
             (_, Some(Command::Whole(command)), _) => {
                 self.by_command.entry(command.clone()).or_default().push(at);
+            }
+            (_, Some(Command::End(command)), _) => {
+                self.by_end.entry(command.clone()).or_default().push(at);
             }
             (_, Some(Command::Like(_)), _) | (_, _, Some(_)) => self.by_pattern.push(at),
             (None, None, None) => return Err("a step needs a pid, a command or a directory"),
@@ -265,8 +292,13 @@ impl Declared {
         Ok(())
     }
 
-    /// The step that a program run of this pid at this time (since 1970) is.
-    pub(super) fn of(&self, run: &Run<'_, '_>, (pid, ns): (i32, u64)) -> Option<Named> {
+    /// The step that a program run of this pid at this time (since 1970) is. `is_of_snakemake`: Snakemake itself started it.
+    pub(super) fn of(
+        &self,
+        run: &Run<'_, '_>,
+        (pid, ns): (i32, u64),
+        is_of_snakemake: bool,
+    ) -> Option<Named> {
         if self.is_empty() {
             return None;
         }
@@ -281,12 +313,14 @@ impl Declared {
         let of_cut =
             of_cut.filter(|(command, _)| lines.iter().any(|line| command.starts_with(line)));
         let of_cut = of_cut.flat_map(|(_, at)| at);
+        let of_end = run.call.text.filter(|_| is_of_snakemake).into_iter().flat_map(ends);
+        let of_end = of_end.filter_map(|end| self.by_end.get(end)).flatten();
         // The same command may be that of steps in several directories, and one may be in any.
         let rank = |step: &DeclaredStep| {
-            let is_pattern = !matches!(step.command, Some(Command::Whole(_)));
+            let is_pattern = !matches!(step.command, Some(Command::Whole(_) | Command::End(_)));
             (step.process.is_none(), step.directory.is_none(), is_pattern)
         };
-        let fitting = of_pid.chain(of_command).chain(of_cut).chain(&self.by_pattern);
+        let fitting = of_pid.chain(of_command).chain(of_cut).chain(of_end).chain(&self.by_pattern);
         let mut best: Option<&DeclaredStep> = None;
         let mut is_one = true;
         for step in fitting.map(|at| &self.steps[*at]) {
@@ -325,11 +359,39 @@ impl DeclaredStep {
         let command = match &self.command {
             None => true,
             Some(Command::Whole(whole)) => whole == line || is_cut && whole.starts_with(line),
+            Some(Command::End(end)) => line.ends_with(end),
             Some(Command::Like(pattern)) => pattern.matches(line),
         };
         command
             && self.directory.as_ref().is_none_or(|pattern| pattern.matches(cwd))
             && self.process.is_none_or(|(of, from_ns)| of == pid && from_ns <= ns)
+    }
+}
+
+/// Ends of a shell's text after each of the first commands in it.
+const PREPARATIONS_MAX: usize = 16;
+
+/// A shell's text, and what of it comes after each command.
+fn ends(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let separator =
+        |(at, byte): (usize, &u8)| matches!(byte, b';' | b'\n' | b'&').then_some(at + 1);
+    let begins = text.iter().enumerate().filter_map(separator).take(PREPARATIONS_MAX);
+    std::iter::once(0).chain(begins).map(|at| text[at..].trim_ascii())
+}
+
+impl Row {
+    /// A step whose command is given to a shell after preparations.
+    pub(super) fn of_shell(name: String, group: String, command: String) -> Self {
+        Self {
+            name,
+            group: Some(group),
+            pid: None,
+            begin: None,
+            command: Some(command),
+            directory: None,
+            needs: None,
+            comparison: Comparison::End,
+        }
     }
 }
 
@@ -344,7 +406,7 @@ impl From<Compilation> for Row {
             command: Some(of.command),
             directory: Some(of.directory),
             needs: None,
-            is_whole: true,
+            comparison: Comparison::Whole,
         }
     }
 }
@@ -361,7 +423,7 @@ impl From<Test> for Row {
             command: Some(test.command.join(" ")),
             directory: directory.and_then(|property| Some(property.value.as_str()?.to_owned())),
             needs: None,
-            is_whole: true,
+            comparison: Comparison::Whole,
         }
     }
 }
@@ -378,7 +440,7 @@ impl From<NextflowTask> for Row {
             command: None,
             directory: Some(format!("*/{}*", task.hash)),
             needs: None,
-            is_whole: true,
+            comparison: Comparison::Whole,
         }
     }
 }
@@ -396,7 +458,7 @@ impl From<Stage> for Row {
             needs: Some(stage.needs),
             command: Some(stage.cmd),
             name: stage.name,
-            is_whole: true,
+            comparison: Comparison::Whole,
         }
     }
 }

@@ -118,6 +118,24 @@ impl FileGraph {
         Ok(())
     }
 
+    /// Adds a file that something makes from these.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub(super) fn add_made<'a>(
+        &mut self,
+        file: &[u8],
+        made_from: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<(), &'static str> {
+        let file = self.number(file)?;
+        self.files[file as usize].is_made = true;
+        for from in made_from {
+            let from = self.number(from)?;
+            self.comes_before(from, file)?;
+        }
+        Ok(())
+    }
+
     /// Adds a graph in the language of Graphviz, whose edges lead to what is made, and whose nodes are called like files;
     /// ellipses are only knots. As `ninja -t graph` prints it. `source` is used in messages.
     ///

@@ -5,6 +5,7 @@ mod coordinator;
 mod declared;
 mod graph;
 mod ninja_log;
+mod snakemake;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ pub use coordinator::Coordinator;
 pub use declared::{Declared, DeclaredStep};
 pub use graph::FileGraph;
 pub(crate) use ninja_log::SIGNATURE as NINJA_LOG;
+pub use snakemake::SnakemakeRecord;
 
 use crate::call::{ARGUMENTS_MAX, Invocation, joined, variants};
 use crate::names::text;
@@ -115,6 +117,9 @@ const BUILT_IN: [(&str, &str); 18] = [
 
 /// A set of coordinators, by their numbers.
 pub type Coordinating = u64;
+
+/// The coordinator whose records name shell commands: of a Snakemake that runs a single job for another one, that job is the step.
+const SNAKEMAKE: &str = "snakemake";
 
 /// Maximum number of coordinators.
 pub const COORDINATORS_MAX: usize = Coordinating::BITS as usize;
@@ -242,7 +247,8 @@ impl StepRules {
             of(set).find_map(|(_, coordinator)| coordinator.step(&run, is_child, variables))
         };
         let with = |step: Option<Named>, is_told| RunOf { coordinating, step, is_told };
-        if let Some(named) = self.declared.of(&run, pid_and_ns) {
+        let is_of = |name: &str| of(started_by).any(|(_, it)| it.name == name);
+        if let Some(named) = self.declared.of(&run, pid_and_ns, is_of(SNAKEMAKE)) {
             return with(Some(named), false);
         }
         match ruled(started_by, true) {

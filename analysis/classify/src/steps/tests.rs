@@ -353,3 +353,42 @@ fn long_names_are_cut_between_characters() {
     assert_eq!(name_of(&[0x80; 300]).unwrap().len(), 4 * (NAME_BYTES_MAX - 3));
     assert_eq!((name_of(b" \n"), name_of(b"a ").as_deref()), (None, Some("a")));
 }
+
+/// The shell gets more than the record has: what is set for every command, and that of an environment.
+#[test]
+fn shell_commands_of_snakemake_are_known_by_their_records() {
+    let record = |output: &str, command: &str, ended: f64| {
+        SnakemakeRecord {
+        path: base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE, output).into(),
+        content: serde_json::json!({ "rule": "sort", "input": ["a.raw"], "shellcmd": command, "endtime": ended })
+            .to_string()
+            .into(),
+    }
+    };
+    let command = "\n        sort a.raw > a.sorted 2> log\n        echo \"done\"\n        ";
+    let records = [
+        record("a.sorted", command, 1.0),
+        record("x", "touch x", 2.0),
+        record("same", "true", 3.0),
+        record("again", "true", 4.0),
+    ];
+    let rules = Rules::built_in().with_snakemake("metadata", &records).unwrap();
+    let named = |by: &[&str], text: &str| {
+        let named = step_with(&rules, by, &["/usr/bin/bash", "-c", text], "/w", &[])?;
+        Some((named.by, named.name, named.group.unwrap_or_default()))
+    };
+    let main = ["python3", "/usr/bin/snakemake", "-j2"];
+    let is = |name: &str| Some((NamedBy::Table, name.to_owned(), "sort".to_owned()));
+    assert_eq!(
+        named(&main, &format!("set -euo pipefail;  {}", command.trim_end())),
+        is("a.sorted")
+    );
+    assert_eq!(named(&main, "source activate '/env' && set -euo pipefail; touch x"), is("x"));
+    // Commands that are equal are not told apart.
+    let by = |named: Option<(NamedBy, String, String)>| named.map(|named| named.0);
+    assert_eq!(by(named(&main, "set -euo pipefail;  true")), Some(NamedBy::Rule));
+    assert_eq!(by(named(&main, "set -euo pipefail;  touch xy")), Some(NamedBy::Rule));
+    // A Snakemake that runs one job for another one is that job.
+    let single = ["python3", "-m", "snakemake", "--target-jobs", "sort:n=a", "--cores", "2"];
+    assert_eq!(named(&single, "set -euo pipefail;  touch x"), None);
+}

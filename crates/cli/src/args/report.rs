@@ -161,8 +161,8 @@ pub(crate) struct RulesArgs {
     pub(crate) rules: Vec<String>,
 
     /// Name steps, or say what files are made from, by this file: a table (CSV or JSON), O2DPG's workflow.json, Nextflow's
-    /// trace, .ninja_log, the output of ninja -t compdb, ninja -t graph or make -pn, or rules for a coordinator in TOML (docs/steps.md).
-    /// Can be given several times.
+    /// trace, .ninja_log, the output of ninja -t compdb, ninja -t graph or make -pn, the directory .snakemake/metadata, or
+    /// rules for a coordinator in TOML (docs/steps.md). Can be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) steps: Vec<PathBuf>,
 

@@ -334,14 +334,19 @@ fn a_table_that_is_none_is_refused_with_its_line() {
     let place = tempfile::tempdir().unwrap();
     let table = place.path().join("steps.csv");
     fs::write(&table, "name,command\na,x\n,y\n").unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_proctrace"))
-        .args(["report", "--steps"])
-        .arg(&table)
-        .arg("absent.ptrace")
-        .output()
-        .unwrap();
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("steps.csv") && message.contains("a step needs a name"), "{message}");
+    let script = place.path().join("job.sh");
+    fs::write(&script, "#!/bin/sh\n").unwrap();
+    for (file, name, why) in [
+        (&*table, "steps.csv", "a step needs a name"),
+        (&*script, "job.sh", "no column \"name\""),
+        (place.path(), "", "no record of Snakemake"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_proctrace"));
+        command.args(["report", "--steps"]).arg(file).arg("absent.ptrace");
+        let output = command.output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains(name) && message.contains(why), "{message}");
+    }
 }
 
 /// Pairs of a step that reads and one that writes without whom it does not wait.
