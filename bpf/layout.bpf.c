@@ -23,6 +23,7 @@ struct pt_memory memory;
 struct pt_named named;
 struct pt_again again;
 struct pt_moved moved;
+struct pt_written written;
 struct pt_workdir workdir;
 struct pt_lookup_time lookup_time;
 struct pt_place place;

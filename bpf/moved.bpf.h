@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Renames of files, if opens are recorded: many programs write a file beside its name and then rename it.
+ * Renames and removals of files, if opens are recorded: many programs write a file beside its name and then rename it.
  *
  * The paths are those given to the call, behind the kernel's own path of the directory that they are relative to.
  */
@@ -8,11 +8,15 @@
 #define PROCTRACE_MOVED_BPF_H
 
 #define RENAME_EXCHANGE 2
+#define AT_REMOVEDIR 0x200
 
 /* Longest path as given, behind that of a directory. */
 #define MOVED_PATH_MAX (2 * PT_PATH_MAX + 8)
 /* Of offsets in a record: two such paths are less. */
 #define MOVED_MASK (8 * PT_PATH_MAX - 1)
+
+/* Renames and removals so far: since then, what has the identity of a file may be another one. */
+static __u64 names_changed;
 
 #define FROM_HERE_BYTES (sizeof(PT_MOVED_FROM_HERE) - 1)
 
@@ -27,7 +31,8 @@ STEP int output_moved(__u32 slot, __u64 serial_and_bits, __u64 now, __u32 from, 
 
 	if (!scratch)
 		return 0;
-	if (!from || !len || from > MOVED_PATH_MAX || len > MOVED_PATH_MAX) {
+	if (!from || (!len && !(bits & PT_MOVED_REMOVED)) || from > MOVED_PATH_MAX ||
+	    len > MOVED_PATH_MAX) {
 		from = len = 0;
 		bits = PT_MOVED_UNKNOWN;
 	}
@@ -109,7 +114,8 @@ SEC("tracepoint/syscalls/sys_exit")
 int on_moved(struct sys_exit_ctx *ctx)
 {
 	__s32 from_fd = AT_FDCWD, to_fd = AT_FDCWD;
-	__u64 from, to, now, nr = ctx->nr;
+	__u64 from, to, now;
+	__s32 nr = ctx->nr;
 	struct task_struct *task;
 	struct task_state *state;
 	struct scratch *scratch;
@@ -139,6 +145,7 @@ int on_moved(struct sys_exit_ctx *ctx)
 		bits |= PT_MOVED_FROM_IS_RELATIVE;
 	if (is_relative(to))
 		bits |= PT_MOVED_PATH_IS_RELATIVE;
+	__sync_fetch_and_add(&names_changed, 1);
 	hold_up(&lookups);
 	scratch = take_scratch(&slot, PT_MOVED);
 	if (!scratch)
@@ -150,6 +157,49 @@ int on_moved(struct sys_exit_ctx *ctx)
 		len = append_given(slot, sizeof(struct pt_moved) + from_len, to_fd, to,
 				   bits & PT_MOVED_PATH_IS_RELATIVE);
 	output_moved(slot, (__u64)serial << 32 | bits, now, from_len, len);
+	give_scratch(scratch);
+	return 0;
+}
+
+/* Attached to syscalls/sys_exit_X of the calls that remove a name of a file. */
+SEC("tracepoint/syscalls/sys_exit")
+int on_removed(struct sys_exit_ctx *ctx)
+{
+	__u64 given, now;
+	__s32 nr = ctx->nr;
+	struct task_struct *task;
+	struct task_state *state;
+	struct scratch *scratch;
+	__u32 serial, slot, len, bits = PT_MOVED_REMOVED;
+	struct pt_regs *regs;
+	__s32 dirfd = AT_FDCWD;
+
+	if (empty_programs || ctx->ret)
+		return 0;
+	task = bpf_get_current_task_btf();
+	state = state_of(task);
+	if (!state || !may_see(task))
+		return 0;
+	serial = state->task;
+	now = coarse_now(state, task);
+	regs = current_regs(task);
+	given = REG_ARG1(regs);
+	if (nr != NR_unlink) {
+		if (REG_ARG3(regs) & AT_REMOVEDIR)
+			return 0;
+		dirfd = given;
+		given = REG_ARG2(regs);
+	}
+	if (is_relative(given))
+		bits |= PT_MOVED_FROM_IS_RELATIVE;
+	__sync_fetch_and_add(&names_changed, 1);
+	hold_up(&lookups);
+	scratch = take_scratch(&slot, PT_MOVED);
+	if (!scratch)
+		return 0;
+	len = append_given(slot, sizeof(struct pt_moved), dirfd, given,
+			   bits & PT_MOVED_FROM_IS_RELATIVE);
+	output_moved(slot, (__u64)serial << 32 | bits, now, len, 0);
 	give_scratch(scratch);
 	return 0;
 }

@@ -25,6 +25,7 @@
 #include "time.bpf.h"
 #include "opened.bpf.h"
 #include "moved.bpf.h"
+#include "written.bpf.h"
 #include "lookup.bpf.h"
 #include "sample.bpf.h"
 

@@ -16,6 +16,7 @@
 #define REG_ARG5(regs) ((regs)->r8)
 
 #define NR_open 2
+#define NR_close 3
 #define NR_stat 4
 #define NR_lstat 6
 #define NR_access 21
@@ -26,9 +27,11 @@
 #define NR_chdir 80
 #define NR_rename 82
 #define NR_creat 85
+#define NR_unlink 87
 #define NR_readlink 89
 #define NR_openat 257
 #define NR_newfstatat 262
+#define NR_unlinkat 263
 #define NR_readlinkat 267
 #define NR_faccessat 269
 #define NR_renameat2 316
@@ -58,7 +61,10 @@
 #define NR_access -8
 #define NR_readlink -9
 #define NR_rename -10
+#define NR_unlink -11
+#define NR_unlinkat 35
 #define NR_faccessat 48
+#define NR_close 57
 #define NR_chdir 49
 #define NR_openat 56
 #define NR_readlinkat 78

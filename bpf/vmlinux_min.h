@@ -74,6 +74,7 @@ struct super_block {
 
 struct inode {
 	unsigned short i_mode;
+	long long i_size;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	__u32 i_generation;
@@ -102,6 +103,7 @@ struct mount {
 };
 
 struct file {
+	unsigned int f_mode;
 	struct path f_path;
 	struct inode *f_inode;
 };
@@ -109,6 +111,7 @@ struct file {
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;
+	unsigned long *open_fds;
 };
 
 struct files_struct {
@@ -358,10 +361,18 @@ struct bpf_pidns_info {
 	__u32 tgid;
 };
 
-/* The context of tracepoint/syscalls/sys_exit_*: stable ABI, no CO-RE. */
+/* The contexts of tracepoint/syscalls/sys_enter_* and sys_exit_*: stable ABI, no CO-RE. Since 6.7 the kernel writes only the lower
+ * half of the number ("bpf: change syscall_nr type to int in struct syscall_tp_t"); what is above it is of its stack. */
+struct sys_enter_ctx {
+	__u64 common;
+	__s32 nr;
+	__s32 undefined;
+};
+
 struct sys_exit_ctx {
 	__u64 common;
-	__s64 nr;
+	__s32 nr;
+	__s32 undefined;
 	__s64 ret;
 };
 

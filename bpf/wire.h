@@ -33,8 +33,9 @@
  * 5: PT_WAIT and PT_SIGNAL: who waited for whom, and who ended it; PT_EXIT_OOM.
  * 6: pt_memory.vmem_bytes at the end of the record: older ones are shorter.
  * 7: pt_exit.file_rss_pages at the end of the record, likewise: which part of memory may be shared.
- * 8: PT_MOVED: who writes a file beside its name and then renames it. */
-#define WIRE_VERSION 8
+ * 8: PT_MOVED: who writes a file beside its name and then renames it.
+ * 9: PT_WRITTEN, and PT_MOVED_REMOVED: how much disk space files take, and until when. */
+#define WIRE_VERSION 9
 
 enum pt_kind {
 	PT_ATTACH = 1,		/* a task traced from now on that has no PT_FORK */
@@ -62,7 +63,8 @@ enum pt_kind {
 	PT_WAIT = 23,		/* a time off the CPU: asleep, then waiting for a CPU */
 	PT_SIGNAL = 24,		/* a signal that usually ends a process, and its sender */
 	PT_MOVED = 25,		/* a file or directory was renamed */
-	PT_KINDS = 26,
+	PT_WRITTEN = 26,	/* a descriptor of a file that could be written was closed */
+	PT_KINDS = 27,
 };
 
 /* The system call of a pt_miss or a fork; the same numbers on every architecture. */
@@ -279,10 +281,11 @@ struct pt_lookup_time {
 #define PT_MOVED_EXCHANGED 2		/* RENAME_EXCHANGE: what had the new path has the old one now */
 #define PT_MOVED_FROM_IS_RELATIVE 4	/* the path before is relative to a directory, which is before it */
 #define PT_MOVED_PATH_IS_RELATIVE 8	/* the path since is */
+#define PT_MOVED_REMOVED 16		/* unlink: the path since is empty; only by eBPF */
 #define PT_MOVED_FROM_HERE "/./"	/* between a directory and a path that is relative to it */
 
 /*
- * rename, renameat or renameat2 has succeeded, recorded along with successful opens. Followed by the path of the file
+ * rename, renameat or renameat2 has succeeded, or unlink or unlinkat has removed a file, recorded along with successful opens. Followed by the path of the file
  * before and its path since, as given to the call. In front of one that is relative are the path of its directory,
  * which is like those of opens, and PT_MOVED_FROM_HERE. In what was given, symbolic links are not resolved; so ".." is not
  * either.
@@ -292,6 +295,19 @@ struct pt_moved {
 	__u16 from_bytes;
 	__u16 path_bytes;
 	__u32 bits;		/* PT_MOVED_* */
+};
+
+#define PT_WRITTEN_PATH_CUT 1	/* the path has too many components: the first are missing */
+
+/*
+ * A task has closed a descriptor through which a regular file could be written, recorded along with successful opens if
+ * the file is not empty and still has a name. Followed by the path of the file, which is like those of opens.
+ */
+struct pt_written {
+	struct pt_head head;	/* .time_ns: as in pt_named */
+	__u64 size_bytes;	/* of the file */
+	__u32 path_bytes;
+	__u32 bits;		/* PT_WRITTEN_* */
 };
 
 #define PT_PLACE_CUT 1		/* the root has too many components: the first are missing */
@@ -532,6 +548,7 @@ _Static_assert(sizeof(struct pt_miss) == 32, "pt_miss");
 _Static_assert(sizeof(struct pt_named) == 40, "pt_named");
 _Static_assert(sizeof(struct pt_again) == 24, "pt_again");
 _Static_assert(sizeof(struct pt_moved) == 24, "pt_moved");
+_Static_assert(sizeof(struct pt_written) == 32, "pt_written");
 _Static_assert(sizeof(struct pt_exit) == 224, "pt_exit");
 _Static_assert(sizeof(struct pt_workdir) == 32, "pt_workdir");
 _Static_assert(sizeof(struct pt_rename) == 48, "pt_rename");

@@ -15,7 +15,7 @@ use proctrace_wire::{Kind, Stream};
 fn frame() -> &'static (Header, Trailer) {
     static FRAME: OnceLock<(Header, Trailer)> = OnceLock::new();
     FRAME.get_or_init(|| {
-        let trace = include_bytes!("../../fixtures/traces/tour-8.ptrace");
+        let trace = include_bytes!("../../fixtures/traces/tour-9.ptrace");
         let mut reader = Reader::new(Cursor::new(&trace[..]), "tour").expect("it is a trace");
         while reader.next_block_where(|_| false).is_some() {}
         (reader.header().clone(), reader.trailer().expect("it is complete").clone())
@@ -65,7 +65,8 @@ fn trace(data: &[u8]) -> Vec<u8> {
                 | Kind::LookupTime
                 | Kind::OpenedNamed
                 | Kind::OpenedAgain
-                | Kind::Moved,
+                | Kind::Moved
+                | Kind::Written,
             ) => 1,
             Some(Kind::Sample | Kind::Tick | Kind::Memory) => 2,
             Some(Kind::Wait) => 3,

@@ -207,6 +207,7 @@ impl Walk<'_> {
             | Body::Blind(_)
             | Body::Wait(_)
             | Body::Moved(_)
+            | Body::Written(_)
             | Body::Signal(_)
             | Body::Loss(_) => {}
         }

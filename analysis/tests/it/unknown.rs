@@ -150,6 +150,7 @@ fn what_is_taken_out_is_missed_and_nothing_else_changes() {
             Quantity::Argv,
             Quantity::LookupsChdir,
             Quantity::OpenedFiles,
+            Quantity::FileSizes,
         ];
         // Only `libs` needs these, which is no section.
         if [Quantity::LookupTimes, Quantity::Mounts, Quantity::Signals].contains(&quantity) {

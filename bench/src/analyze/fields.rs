@@ -73,6 +73,7 @@ fn struct_of(kind: Kind) -> &'static str {
         Kind::LookupNamed | Kind::OpenedNamed => "pt_named",
         Kind::LookupAgain | Kind::OpenedAgain => "pt_again",
         Kind::Moved => "pt_moved",
+        Kind::Written => "pt_written",
         Kind::Workdir => "pt_workdir",
         Kind::Place => "pt_place",
         Kind::Mounts => "pt_mounts",

@@ -152,6 +152,7 @@ fn knowledge(quantity: Quantity, read: &Read<'_>) -> Option<Knowledge> {
             estimate("paths as given to the calls: strace ran without -y".to_owned())
         }
         Quantity::OpenedFiles => Knowledge::Exact,
+        Quantity::FileSizes => absent("a log of strace has no sizes of files"),
         Quantity::LookupTimes => absent("calls take much longer under strace"),
         Quantity::Times => exact_if(read.has_times, "strace ran without -ttt"),
         _ => return None,

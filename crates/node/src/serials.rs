@@ -35,7 +35,8 @@ fn process_at(kind: Kind) -> Option<usize> {
         | Kind::LookupTime
         | Kind::OpenedNamed
         | Kind::OpenedAgain
-        | Kind::Moved => return None,
+        | Kind::Moved
+        | Kind::Written => return None,
     })
 }
 
@@ -124,6 +125,7 @@ mod tests {
             Kind::LookupNamed | Kind::OpenedNamed => "pt_named",
             Kind::LookupAgain | Kind::OpenedAgain => "pt_again",
             Kind::Moved => "pt_moved",
+            Kind::Written => "pt_written",
         };
         LAYOUTS.iter().find(|layout| layout.c_name == c_name)
     }

@@ -42,8 +42,10 @@ enum Way {
     SysEnters(&'static str),
     /// This program on `syscalls/sys_exit_X` of every wanted call.
     SysExits(&'static str),
-    /// This program on `syscalls/sys_exit_X` of the calls that rename.
-    Renames(&'static str),
+    /// This program on `syscalls/sys_exit_X` of these calls.
+    SysExitsOf(&'static str, &'static [&'static str]),
+    /// The same on `syscalls/sys_enter_X`.
+    SysEntersOf(&'static str, &'static [&'static str]),
     /// A task iterator: program.
     TaskIterator(&'static str),
 }
@@ -96,8 +98,23 @@ pub(crate) const EVENTS: &[Event] = &[
     },
     Event {
         name: "renames of files",
-        ways: &[Way::Renames("on_moved")],
-        needed: |settings| if settings.wanted.opens { Need::May } else { Need::Not },
+        ways: &[Way::SysExitsOf("on_moved", &["rename", "renameat", "renameat2"])],
+        needed: with_opens,
+    },
+    Event {
+        name: REMOVALS,
+        ways: &[Way::SysExitsOf("on_removed", &["unlink", "unlinkat"])],
+        needed: with_opens,
+    },
+    Event {
+        name: SIZES,
+        ways: &[Way::SysEntersOf("on_closing", &["close", "dup2", "dup3"])],
+        needed: with_opens,
+    },
+    Event {
+        name: SIZES_AT_ENDS,
+        ways: &[Way::TpBtf("on_end_of_writer", "sched_process_exit")],
+        needed: with_opens,
     },
     Event {
         name: "io_uring",
@@ -130,6 +147,10 @@ fn always(_: Settings<'_>) -> Need {
     Need::Must
 }
 
+fn with_opens(settings: Settings<'_>) -> Need {
+    if settings.wanted.opens { Need::May } else { Need::Not }
+}
+
 /// The calls that are timed: those that most searches use.
 const TIMED_CALLS: [Call; 7] = [
     Call::Open,
@@ -147,8 +168,10 @@ pub(crate) const TIMES: &str = "look-up times";
 /// The event of signals.
 pub(crate) const SIGNALS: &str = "signals";
 
-/// The calls that rename.
-const RENAMES: [&str; 3] = ["rename", "renameat", "renameat2"];
+/// The events of files that were written.
+pub(crate) const SIZES: &str = "sizes of files";
+pub(crate) const SIZES_AT_ENDS: &str = "sizes of files at ends";
+pub(crate) const REMOVALS: &str = "removals of files";
 
 /// Prefix of the programs for the functions that implement calls; the name of the call follows.
 pub(crate) const RETURN_PROGRAM: &str = "on_return_of_";
@@ -274,7 +297,12 @@ impl Way {
             Self::Entries => format!("fentry/{FUNCTION_PREFIX}*"),
             Self::SysEnters(_) => "tracepoint/syscalls/sys_enter_*".to_owned(),
             Self::SysExits(_) => "tracepoint/syscalls/sys_exit_*".to_owned(),
-            Self::Renames(_) => "tracepoint/syscalls/sys_exit_rename*".to_owned(),
+            Self::SysExitsOf(_, calls) => {
+                format!("tracepoint/syscalls/sys_exit_{}*", calls[0])
+            }
+            Self::SysEntersOf(_, calls) => {
+                format!("tracepoint/syscalls/sys_enter_{}*", calls[0])
+            }
             Self::TaskIterator(_) => "iter/task".to_owned(),
         }
     }
@@ -332,8 +360,11 @@ impl Way {
             Self::SysExits(program) => {
                 attach_tracepoints("sys_exit", program, ebpf, calls(settings).map(internal))
             }
-            Self::Renames(program) => {
-                attach_tracepoints("sys_exit", program, ebpf, RENAMES.into_iter())
+            Self::SysExitsOf(program, calls) => {
+                attach_tracepoints("sys_exit", program, ebpf, calls.iter().copied())
+            }
+            Self::SysEntersOf(program, calls) => {
+                attach_tracepoints("sys_enter", program, ebpf, calls.iter().copied())
             }
             Self::SysEnters(program) => {
                 let timed = calls(settings).filter(|call| TIMED_CALLS.contains(call));

@@ -8,7 +8,7 @@ use proctrace_trace::{Header, HeldUp, Knowledge, LossCount, Program};
 use proctrace_wire::{LossReason, Quantity, Stream};
 
 use crate::error::ProbeError;
-use crate::hooks::{ADOPT_PROGRAM, SAMPLE_PROGRAM, SIGNALS, TIMES};
+use crate::hooks::{ADOPT_PROGRAM, REMOVALS, SAMPLE_PROGRAM, SIGNALS, SIZES, SIZES_AT_ENDS, TIMES};
 use crate::object::{Orders, Probe, kind_of_program};
 use crate::options::OnFull;
 use crate::preemption;
@@ -25,10 +25,16 @@ impl Source for Probe {
         if !header.hooks.iter().any(|hook| hook.event == TIMES) {
             header.lookups_timed_one_in = None;
         }
-        if !header.hooks.iter().any(|hook| hook.event == SIGNALS) {
-            let reason = "this kernel does not report signals".to_owned();
-            let name = Quantity::Signals.name().to_owned();
-            header.knowledge.insert(name, Knowledge::Absent { reason });
+        let has = |event| header.hooks.iter().any(|hook| hook.event == event);
+        let (signals, sizes) = (has(SIGNALS), has(SIZES) && has(SIZES_AT_ENDS) && has(REMOVALS));
+        let mut absent = |quantity: Quantity, reason: &str| {
+            header.knowledge.insert(quantity.name().to_owned(), Knowledge::absent(reason));
+        };
+        if !signals {
+            absent(Quantity::Signals, "this kernel does not report signals");
+        }
+        if header.opens && !sizes {
+            absent(Quantity::FileSizes, "this kernel does not report where files are closed");
         }
         if preemption::skips_silently() {
             for quantity in Quantity::ALL {

@@ -148,6 +148,7 @@ impl Source for Traced {
         know(Quantity::Switches, absent("every stop by ptrace adds one"));
         know(Quantity::Waits, absent("ptrace does not show who wakes a task"));
         know(Quantity::Signals, absent("ptrace does not show all signals"));
+        know(Quantity::FileSizes, absent("ptrace does not stop where a file is closed"));
         if procfs::schedstat(own_pid()).is_none_or(|(run_ns, _)| run_ns == 0) {
             let method = "whole clock ticks: this kernel has no /proc/PID/schedstat".to_owned();
             know(Quantity::Cpu, Knowledge::Estimate { method });

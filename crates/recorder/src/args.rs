@@ -157,8 +157,10 @@ pub(crate) enum EventKind {
     LookupTime,
     /// A successful open, recorded with --opens.
     Opened,
-    /// A rename of a file or directory, recorded with --opens.
+    /// A rename of a file or directory, or a removal of a file, recorded with --opens.
     Moved,
+    /// The size of a file when a descriptor was closed through which it could be written, recorded with --opens.
+    Written,
     /// The mount namespace and root of a process.
     Place,
     /// The mount table of a namespace.

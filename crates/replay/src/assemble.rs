@@ -124,6 +124,7 @@ impl Assembler {
             | Record::OpenedNamed(..)
             | Record::OpenedAgain(_)
             | Record::Moved(..)
+            | Record::Written(..)
             | Record::Sample(_)
             | Record::Tick(_)
             | Record::Memory(_)

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 
 use proctrace_trace::Reader;
-use proctrace_wire::layout::{Again, MissFixed, MovedFixed};
+use proctrace_wire::layout::{Again, MissFixed, MovedFixed, WrittenFixed};
 use proctrace_wire::{Frames, Record, Stream};
 
 use crate::lookups::{Lookup, Lookups, Recall, Recalled};
@@ -119,11 +119,13 @@ pub fn timed_lookups<R: Read + Seek, T: Copy>(
 pub enum FileAct<'a, T> {
     /// It opened it.
     Opened(Lookup<'a, T>),
-    /// It renamed it: the path before, and the path since. Both are empty if they are not known.
+    /// It renamed or removed it: the path before, and the path since. Both are empty if they are not known.
     Moved(MovedFixed, &'a [u8], &'a [u8]),
+    /// It closed a descriptor through which it could be written.
+    Written(WrittenFixed, &'a [u8]),
 }
 
-/// Passes every recorded open and rename to `take`, in file order; otherwise like [`lookups()`].
+/// Passes every recorded open, rename, removal and size to `take`, in file order; otherwise like [`lookups()`].
 pub fn opens<R: Read + Seek, T: Copy>(
     reader: &mut Reader<R>,
     mut make: impl FnMut(&MissFixed, &[u8]) -> T,
@@ -144,6 +146,7 @@ pub fn opens<R: Read + Seek, T: Copy>(
                     take(FileAct::Opened(known.in_full(again, &mut make)));
                 }
                 Record::Moved(moved, from, path) => take(FileAct::Moved(moved, from, path)),
+                Record::Written(written, path) => take(FileAct::Written(written, path)),
                 _ => {}
             });
         },

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proctrace_wire::layout::{
     self, Attach, Blind, ExecFixed, Loss, Memory, MissFixed, MovedFixed, PlaceFixed, Rename,
-    Signal, Tick, Wait, WorkdirFixed,
+    Signal, Tick, Wait, WorkdirFixed, WrittenFixed,
 };
 use proctrace_wire::{Architecture, Outcome, WaitFor, Woken, dumped_core};
 use strum::IntoStaticStr;
@@ -47,6 +47,8 @@ pub enum Body {
     Opened(Miss),
     /// A file or directory was renamed.
     Moved(Moved),
+    /// A descriptor was closed through which a file could be written.
+    Written(Written),
     /// Place to which the paths of a process lead from its next exec on.
     Place(Place),
     /// Mount table of a namespace from now on.
@@ -147,6 +149,15 @@ pub struct Moved {
     /// The path before; empty if it is not known.
     pub from: Vec<u8>,
     /// The path since; empty likewise.
+    pub path: Vec<u8>,
+}
+
+/// The size of a file when a descriptor was closed through which it could be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The fixed part of the record.
+    pub record: WrittenFixed,
+    /// The path of the file; empty if it is not known.
     pub path: Vec<u8>,
 }
 

@@ -10,8 +10,9 @@ use proctrace_wire::layout::{
     ATTACH_ROOT, ATTACH_ZOMBIE, Attach, EXEC_BEFORE, EXEC_COMPAT, EXEC_ENV_CUT, EXEC_PATH_CUT,
     EXEC_SECURE, EXEC_WITHHELD, EXIT_AUTOREAP, EXIT_OOM, EXIT_RSS_BOUND, EXIT_WITHHELD,
     LOSS_ANY_CPU, MISS_LOST, MISS_PATH_CUT, MISS_PATH_FAULT, MOVED_EXCHANGED,
-    MOVED_FROM_IS_RELATIVE, MOVED_PATH_IS_RELATIVE, MOVED_UNKNOWN, PLACE_CUT, SAMPLE_FINAL,
-    SAMPLE_WITHHELD, SIGNAL_BY_INTERRUPT, Signal, WAIT_BY_END, WORKDIR_CUT,
+    MOVED_FROM_IS_RELATIVE, MOVED_PATH_IS_RELATIVE, MOVED_REMOVED, MOVED_UNKNOWN, PLACE_CUT,
+    SAMPLE_FINAL, SAMPLE_WITHHELD, SIGNAL_BY_INTERRUPT, Signal, WAIT_BY_END, WORKDIR_CUT,
+    WRITTEN_PATH_CUT,
 };
 use proctrace_wire::{BlindSpot, Call, Kind, LossReason, Outcome, Quantity, Woken, signal_name};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -115,16 +116,27 @@ impl Serialize for Event {
                 map.serialize_entry("time_is_coarse", &true)?;
                 let bits = moved.record.bits;
                 let is_known = bits & MOVED_UNKNOWN == 0;
+                let is_left = is_known && bits & MOVED_REMOVED == 0;
                 map.serialize_entry("from", &is_known.then(|| to_text(&moved.from)))?;
-                map.serialize_entry("path", &is_known.then(|| to_text(&moved.path)))?;
-                for (key, bit) in [
-                    ("from_is_relative", MOVED_FROM_IS_RELATIVE),
-                    ("path_is_relative", MOVED_PATH_IS_RELATIVE),
+                map.serialize_entry("path", &is_left.then(|| to_text(&moved.path)))?;
+                for (key, is_known, bit) in [
+                    ("from_is_relative", is_known, MOVED_FROM_IS_RELATIVE),
+                    ("path_is_relative", is_left, MOVED_PATH_IS_RELATIVE),
                 ] {
                     map.serialize_entry(key, &is_known.then_some(bits & bit != 0))?;
                 }
-                if bits & MOVED_EXCHANGED != 0 {
-                    map.serialize_entry("exchanged", &true)?;
+                for (key, bit) in [("exchanged", MOVED_EXCHANGED), ("removed", MOVED_REMOVED)] {
+                    if bits & bit != 0 {
+                        map.serialize_entry(key, &true)?;
+                    }
+                }
+            }
+            Body::Written(written) => {
+                map.serialize_entry("time_is_coarse", &true)?;
+                map.serialize_entry("path", &to_text(&written.path))?;
+                map.serialize_entry("size_bytes", &written.record.size_bytes)?;
+                if written.record.bits & WRITTEN_PATH_CUT != 0 {
+                    map.serialize_entry("path_truncated", &true)?;
                 }
             }
             Body::Place(place) => {

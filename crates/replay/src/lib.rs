@@ -32,7 +32,7 @@ pub use assemble::{Assembler, variables};
 pub use cputime::{CpuTime, scale};
 pub use cursor::{Decoded, FileAct, lookups, opens, records, timed_lookups};
 pub use event::{
-    Body, Environment, Event, Exec, Exit, Miss, Moved, Place, Sample, TimedMiss, Workdir,
+    Body, Environment, Event, Exec, Exit, Miss, Moved, Place, Sample, TimedMiss, Workdir, Written,
 };
 pub use json::KEYS_OF;
 pub use lookups::{Lookup, Lookups};

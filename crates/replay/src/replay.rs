@@ -10,7 +10,7 @@ use proctrace_wire::{Architecture, Record, Stream};
 
 use crate::assemble::{Assembler, event};
 use crate::cursor::{Cursor, Decoded};
-use crate::event::{Body, Event, Exit, Moved, Sample, TimeOff, TimedMiss};
+use crate::event::{Body, Event, Exit, Moved, Sample, TimeOff, TimedMiss, Written};
 use crate::lookups::Recalled;
 
 /// Records of one stream arrive nearly in order: two CPUs may stamp in one order and deliver in the
@@ -127,6 +127,7 @@ impl Replay {
             | Body::LookupTime(_)
             | Body::Opened(_)
             | Body::Moved(_)
+            | Body::Written(_)
             | Body::Place(_)
             | Body::Wait(_)
             | Body::Mounts(_) => {
@@ -275,6 +276,10 @@ impl Lane {
                 Recalled::Other(Record::Moved(record, from, path)) => {
                     let moved = Moved { record, from: from.to_vec(), path: path.to_vec() };
                     emit(event(record.head, None, Body::Moved(moved)));
+                }
+                Recalled::Other(Record::Written(record, path)) => {
+                    let written = Written { record, path: path.to_vec() };
+                    emit(event(record.head, None, Body::Written(written)));
                 }
                 Recalled::Other(Record::Tick(tick)) => {
                     emit(event(tick.head, None, Body::Tick(tick)));

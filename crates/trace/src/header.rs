@@ -229,6 +229,10 @@ impl Header {
                 None => Knowledge::absent("look-ups were not timed"),
             },
             Quantity::OpenedFiles if !self.opens => Knowledge::absent("recorded without --opens"),
+            Quantity::FileSizes if !self.opens => Knowledge::absent("recorded without --opens"),
+            Quantity::FileSizes if self.wire_version < 9 => {
+                Knowledge::absent("recorded by a version without sizes of files")
+            }
             Quantity::Mounts if self.wire_version < 4 => {
                 Knowledge::absent("recorded by a version without mount tables")
             }

@@ -21,7 +21,8 @@ pub enum Knowledge {
 }
 
 impl Knowledge {
-    pub(crate) fn absent(reason: impl Into<String>) -> Self {
+    /// It is not known, for this reason.
+    pub fn absent(reason: impl Into<String>) -> Self {
         Self::Absent { reason: reason.into() }
     }
 }

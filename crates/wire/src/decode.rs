@@ -6,7 +6,7 @@ use crate::kind::Kind;
 use crate::layout::{
     Again, Attach, Blind, EXIT_AT_FIRST, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Head,
     LookupTime, Loss, MEMORY_AT_FIRST, Memory, MissFixed, MountsFixed, MovedFixed, Named,
-    PlaceFixed, Rename, Sample, Signal, Tick, Wait, WorkdirFixed,
+    PlaceFixed, Rename, Sample, Signal, Tick, Wait, WorkdirFixed, WrittenFixed,
 };
 
 /// Errors of the bytes of a record.
@@ -184,6 +184,8 @@ pub enum Record<'a> {
     OpenedAgain(Again),
     /// A file or directory that was renamed: its path before, and its path since.
     Moved(MovedFixed, &'a [u8], &'a [u8]),
+    /// A descriptor that was closed through which a file could be written, and the path of the file.
+    Written(WrittenFixed, &'a [u8]),
     /// See [`Wait`].
     Wait(Wait),
     /// See [`Signal`].
@@ -238,6 +240,10 @@ impl<'a> Record<'a> {
                 Self::OpenedNamed(named, path)
             }
             Kind::OpenedAgain => Self::OpenedAgain(fixed(frame)?.0),
+            Kind::Written => {
+                let (written, rest): (WrittenFixed, _) = fixed(frame)?;
+                Self::Written(written, take(frame, rest, written.path_bytes as usize)?.0)
+            }
             Kind::Moved => {
                 let (moved, rest): (MovedFixed, _) = fixed(frame)?;
                 let (from, rest) = take(frame, rest, usize::from(moved.from_bytes))?;
@@ -460,7 +466,7 @@ mod tests {
     }
 
     fn any_record() -> impl Strategy<Value = Vec<u8>> {
-        (0u16..28, 0usize..64, proptest::collection::vec(any::<u8>(), 0..400)).prop_map(
+        (0u16..29, 0usize..64, proptest::collection::vec(any::<u8>(), 0..400)).prop_map(
             |(kind, words, mut body)| {
                 body.resize(body.len().max(words * 8).next_multiple_of(8), 0);
                 let size = u16::try_from(size_of::<Head>() + body.len()).unwrap();

@@ -8,7 +8,7 @@ use strum::{FromRepr, IntoStaticStr, VariantArray};
 use crate::layout::{
     Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Layout, LookupTime, Loss,
     Memory, MissFixed, MountsFixed, MovedFixed, Named, PlaceFixed, Rename, Sample, Signal, Tick,
-    Wait, WorkdirFixed,
+    Wait, WorkdirFixed, WrittenFixed,
 };
 
 /// The kind of a record. The numbers are stored in files: never renumber.
@@ -80,8 +80,10 @@ pub enum Kind {
     Wait = 23,
     /// A signal that usually ends a process.
     Signal = 24,
-    /// A file or directory was renamed.
+    /// A file or directory was renamed, or a file removed.
     Moved = 25,
+    /// A descriptor was closed through which a file could be written.
+    Written = 26,
 }
 
 impl Kind {
@@ -120,6 +122,7 @@ impl Kind {
             Self::Wait => Wait::LAYOUT,
             Self::Signal => Signal::LAYOUT,
             Self::Moved => MovedFixed::LAYOUT,
+            Self::Written => WrittenFixed::LAYOUT,
         }
     }
 
@@ -250,7 +253,7 @@ mod tests {
             assert_eq!(LossReason::from_number(reason as u16), Some(reason));
         }
         assert_eq!(Kind::from_number(0), None);
-        assert_eq!(Kind::from_number(26), None);
+        assert_eq!(Kind::from_number(27), None);
         assert_eq!(LossReason::from_number(0), None);
         assert_eq!(LossReason::from_number(5), None);
     }

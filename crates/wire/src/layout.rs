@@ -428,7 +428,19 @@ records! {
         total_bytes: u32,
     }
 
-    /// A file or directory was renamed; its path before follows, then its path since.
+    /// A descriptor was closed through which a file could be written; its path follows.
+    WrittenFixed as "pt_written" {
+        /// Kind 26.
+        head: Head,
+        /// Size of the file.
+        size_bytes: u64,
+        /// Bytes of its path.
+        path_bytes: u32,
+        /// WRITTEN_* bits.
+        bits: u32,
+    }
+
+    /// A file or directory was renamed, or a file removed; its path before follows, then its path since.
     MovedFixed as "pt_moved" {
         /// Kind 25.
         head: Head,

@@ -50,6 +50,8 @@ pub enum Quantity {
     LookupTimes,
     /// The files that were opened.
     OpenedFiles,
+    /// Sizes of files that were written, and removals of files.
+    FileSizes,
     /// Mount tables.
     Mounts,
     /// Times off the CPU, and who ended them.
@@ -128,6 +130,7 @@ impl Quantity {
             Self::Environment => "environment variables",
             Self::LookupTimes => "durations of failed look-ups",
             Self::OpenedFiles => "opened files",
+            Self::FileSizes => "sizes of files",
             Self::Mounts => "mounted file systems",
             Self::Waits => "who waited for whom",
             Self::Signals => "senders of signals",
@@ -165,7 +168,9 @@ impl Quantity {
             Some(Kind::Env) => self == Self::Environment,
             Some(Kind::Memory) => self == Self::Memory,
             Some(Kind::LookupTime) => self == Self::LookupTimes,
-            Some(Kind::OpenedNamed | Kind::OpenedAgain | Kind::Moved) => self == Self::OpenedFiles,
+            Some(Kind::OpenedNamed | Kind::OpenedAgain) => self == Self::OpenedFiles,
+            Some(Kind::Moved) => matches!(self, Self::OpenedFiles | Self::FileSizes),
+            Some(Kind::Written) => self == Self::FileSizes,
             Some(Kind::Place | Kind::Mounts) => self == Self::Mounts,
             Some(Kind::Wait) => self == Self::Waits,
             Some(Kind::Signal) => self == Self::Signals,

@@ -133,6 +133,7 @@ impl Loader<'_> {
             | Record::OpenedNamed(..)
             | Record::OpenedAgain(..)
             | Record::Moved(..)
+            | Record::Written(..)
             | Record::LookupNamed(..)
             | Record::LookupAgain(..)
             | Record::Sample(..)

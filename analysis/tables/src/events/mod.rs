@@ -165,6 +165,7 @@ impl<'a> Scan<'a> {
             | Body::Blind(_)
             | Body::Wait(_)
             | Body::Moved(_)
+            | Body::Written(_)
             | Body::Signal(_)
             | Body::Loss(_) => {}
         };

@@ -141,6 +141,7 @@ fn without(
         | (Q::Waits, Kind::Wait)
         | (Q::Signals, Kind::Signal)
         | (Q::OpenedFiles, Kind::OpenedNamed | Kind::OpenedAgain | Kind::Moved)
+        | (Q::FileSizes, Kind::Written)
         | (Q::Mounts, Kind::Mounts | Kind::Place)
         | (Q::Environment, Kind::Env) => return None,
         (Q::Argv, Kind::Exec) => return Some(without_argv(frame)),

@@ -36,6 +36,10 @@ pub const MOVED_EXCHANGED: u32 = 2;
 pub const MOVED_FROM_IS_RELATIVE: u32 = 4;
 /// [`super::MovedFixed::bits`]: the same of the path since.
 pub const MOVED_PATH_IS_RELATIVE: u32 = 8;
+/// [`super::MovedFixed::bits`]: the file was removed; the path since is empty.
+pub const MOVED_REMOVED: u32 = 16;
+/// [`super::WrittenFixed::bits`]: the path has too many components; the first are missing.
+pub const WRITTEN_PATH_CUT: u32 = 1;
 /// What separates a directory from the path that was given to a call relative to it.
 pub const MOVED_FROM_HERE: &[u8] = b"/./";
 /// [`super::Named::slot`] is below this: bounds the number of look-ups that can be referenced at a time.

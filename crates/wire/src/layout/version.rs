@@ -10,4 +10,5 @@
 /// * 6: the address space in readings of memory.
 /// * 7: the resident pages of files at the end of a process.
 /// * 8: renames of files.
-pub const WIRE_VERSION: u32 = 8;
+/// * 9: sizes of files that were written, and removals.
+pub const WIRE_VERSION: u32 = 9;

@@ -148,6 +148,8 @@ fn numbers_are_the_same_in_c_and_in_rust() {
         ("PT_MOVED_UNKNOWN", layout::MOVED_UNKNOWN),
         ("PT_MOVED_FROM_IS_RELATIVE", layout::MOVED_FROM_IS_RELATIVE),
         ("PT_MOVED_PATH_IS_RELATIVE", layout::MOVED_PATH_IS_RELATIVE),
+        ("PT_MOVED_REMOVED", layout::MOVED_REMOVED),
+        ("PT_WRITTEN_PATH_CUT", layout::WRITTEN_PATH_CUT),
         ("PT_MISS_PATH_FAULT", u32::from(layout::MISS_PATH_FAULT)),
         ("PT_MISS_PATH_CUT", u32::from(layout::MISS_PATH_CUT)),
         ("PT_EXIT_PROCESS", layout::EXIT_PROCESS),
