@@ -7,6 +7,7 @@
 pub mod blame;
 pub mod blind_spots;
 pub mod details;
+pub mod disk;
 pub mod ends;
 pub mod events;
 pub mod figures;

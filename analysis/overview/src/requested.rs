@@ -109,7 +109,7 @@ pub fn mismatches(recording: &Recording) -> Vec<Mismatch> {
     if asked == Asked::default() {
         return Vec::new();
     }
-    of(&asked, &job_request(recording))
+    of(&asked, &job_request(recording, None))
 }
 
 fn of(asked: &Asked, fits: &Request) -> Vec<Mismatch> {
@@ -150,6 +150,8 @@ mod tests {
             memory_used_bytes: Some(500_000_000),
             memory_from: MemoryFrom::Pss,
             memory_bytes: Some(550_000_000),
+            disk_used_bytes: None,
+            disk_bytes: None,
             wall_used_ns: 600 * SECOND_NS,
             wall_ns: 900 * SECOND_NS,
         }

@@ -9,32 +9,40 @@ use proctrace_recording::bin_series::BinSeries;
 use proctrace_recording::steps::{NamedBy, Step};
 use proctrace_stats::lower_median;
 
+use crate::disk::DiskSpace;
 use crate::figures::is_known;
 use crate::passes::passes;
 use crate::step_files::{Level, at_level};
 use crate::steps::{StepSum, group_of};
 
-/// Least margin on memory, as a part of the largest peak.
-const MEMORY_MARGIN: f64 = 0.1;
+/// Least margin on memory and disk space, as a part of the largest peak.
+const PEAK_MARGIN: f64 = 0.1;
 /// Margin on wall time: machines differ more than memory does.
 const WALL_MARGIN: f64 = 0.5;
 /// Part of a CPU by which use may exceed whole CPUs: a helper that runs now and then needs none of its own.
 const SPARE_CORES: f64 = 0.15;
 /// Part of the time in which more CPUs are used that does not count: a moment of parallel work.
 const BUSIEST_PART: f64 = 0.05;
-/// Memory is requested in multiples of this, wall time in minutes.
-const MEMORY_STEP_BYTES: u64 = 50_000_000;
+/// Memory and disk space are requested in multiples of this, wall time in minutes.
+const STEP_BYTES: u64 = 50_000_000;
 const MINUTE_NS: u64 = 60_000_000_000;
 
 /// The request for the job as a whole: all processes that it started.
-pub fn job_request(recording: &Recording) -> Request {
+pub fn job_request(recording: &Recording, disk: Option<&DiskSpace>) -> Request {
     let read = passes(recording, |_| true).iter().map(|pass| pass.pss_bytes).max();
     let largest = recording.processes.iter().map(|process| recording.peak_rss_bytes(process)).max();
     let largest = largest.filter(|_| is_known(recording, Figure::PeakRssBytes));
     let at_once = AtOnce::of(recording).map(|of| of.job);
     let (peak, memory_from) = peak(read, largest, at_once);
     let wall_ns = recording.wall_ns();
-    request(None, 1, cores(recording), (&Vec::from_iter(peak), memory_from), wall_ns)
+    let used = Used {
+        cores: cores(recording),
+        memory_bytes: peak.into_iter().collect(),
+        memory_from,
+        disk_bytes: disk.map(|disk| disk.peak.bytes).into_iter().collect(),
+        wall_ns,
+    };
+    request(None, 1, &used)
 }
 
 /// CPUs in use in all but the busiest part of the time, or on average if that is more: a job that needs all of them for a
@@ -83,6 +91,7 @@ pub fn is_step_of(step: &Step, coordinator: &str) -> bool {
 pub fn step_requests(
     recording: &Recording,
     sums: &[StepSum],
+    disk: Option<&DiskSpace>,
     coordinator: Option<&str>,
 ) -> Vec<Request> {
     let steps = &recording.steps;
@@ -112,11 +121,15 @@ pub fn step_requests(
                 .collect();
             // A step that was too short to be read has an upper bound only, and so has the group.
             let memory_from = peaks.iter().map(|(_, from)| *from).max().unwrap_or(MemoryFrom::Pss);
-            let peaks: Vec<u64> = peaks.into_iter().filter_map(|(peak, _)| peak).collect();
-            let cores_used = of().filter_map(StepSum::cores_in_use).reduce(f64::max);
-            let wall_ns = of().map(StepSum::wall_ns).max().unwrap_or(0);
-            let number = members.len() as u64;
-            request(Some(group), number, cores_used, (&peaks, memory_from), wall_ns)
+            let disk = disk.into_iter().flat_map(|disk| members.iter().map(|at| disk.by_step[*at]));
+            let used = Used {
+                cores: of().filter_map(StepSum::cores_in_use).reduce(f64::max),
+                memory_bytes: peaks.into_iter().filter_map(|(peak, _)| peak).collect(),
+                memory_from,
+                disk_bytes: disk.collect(),
+                wall_ns: of().map(StepSum::wall_ns).max().unwrap_or(0),
+            };
+            request(Some(group), members.len() as u64, &used)
         })
         .collect();
     requests.sort_by_key(|request| Reverse(request.wall_used_ns));
@@ -130,14 +143,22 @@ pub fn together(of_recordings: Vec<Vec<Request>>) -> Vec<Request> {
         by_group.entry(request.group.clone()).or_default().push(request);
     }
     let one = |(group, all): (Option<String>, Vec<Request>)| {
-        let peaks: Vec<u64> = all.iter().filter_map(|request| request.memory_used_bytes).collect();
-        let memory_from = all.iter().map(|of| of.memory_from).max().unwrap_or(MemoryFrom::Pss);
+        let used = Used {
+            cores: all.iter().filter_map(|request| request.cores_used).reduce(f64::max),
+            memory_bytes: all.iter().filter_map(|request| request.memory_used_bytes).collect(),
+            memory_from: all.iter().map(|of| of.memory_from).max().unwrap_or(MemoryFrom::Pss),
+            disk_bytes: all.iter().filter_map(|request| request.disk_used_bytes).collect(),
+            wall_ns: all.iter().map(|request| request.wall_used_ns).max().unwrap_or(0),
+        };
         let steps = all.iter().map(|request| request.steps).sum();
-        let cores_used = all.iter().filter_map(|request| request.cores_used).reduce(f64::max);
-        let wall_ns = all.iter().map(|request| request.wall_used_ns).max().unwrap_or(0);
-        let spread = request(group, steps, cores_used, (&peaks, memory_from), wall_ns);
+        let spread = request(group, steps, &used);
         let of_one = all.iter().filter_map(|request| request.memory_bytes).max();
-        Request { memory_bytes: spread.memory_bytes.max(of_one), ..spread }
+        let disk_of_one = all.iter().filter_map(|request| request.disk_bytes).max();
+        Request {
+            memory_bytes: spread.memory_bytes.max(of_one),
+            disk_bytes: spread.disk_bytes.max(disk_of_one),
+            ..spread
+        }
     };
     let mut requests: Vec<Request> = by_group.into_iter().map(one).collect();
     // The job as a whole comes first.
@@ -145,23 +166,31 @@ pub fn together(of_recordings: Vec<Vec<Request>>) -> Vec<Request> {
     requests
 }
 
-fn request(
-    group: Option<String>,
-    steps: u64,
-    cores_used: Option<f64>,
-    (peaks, memory_from): (&[u64], MemoryFrom),
-    wall_used_ns: u64,
-) -> Request {
-    let wall_ns = (wall_used_ns as f64 * (1.0 + WALL_MARGIN)) as u64;
+/// What steps of a group, or jobs, used.
+struct Used {
+    cores: Option<f64>,
+    /// The peak of each.
+    memory_bytes: Vec<u64>,
+    memory_from: MemoryFrom,
+    /// The peak of each; none if sizes of files are not known.
+    disk_bytes: Vec<u64>,
+    /// The longest.
+    wall_ns: u64,
+}
+
+fn request(group: Option<String>, steps: u64, used: &Used) -> Request {
+    let wall_ns = (used.wall_ns as f64 * (1.0 + WALL_MARGIN)) as u64;
     Request {
         group,
         steps,
-        cores_used,
-        cores: cores_used.map(|used| ((used - SPARE_CORES).ceil() as u64).max(1)),
-        memory_used_bytes: peaks.iter().copied().max(),
-        memory_from,
-        memory_bytes: with_margin(peaks),
-        wall_used_ns,
+        cores_used: used.cores,
+        cores: used.cores.map(|used| ((used - SPARE_CORES).ceil() as u64).max(1)),
+        memory_used_bytes: used.memory_bytes.iter().copied().max(),
+        memory_from: used.memory_from,
+        memory_bytes: with_margin(&used.memory_bytes),
+        disk_used_bytes: used.disk_bytes.iter().copied().max(),
+        disk_bytes: with_margin(&used.disk_bytes),
+        wall_used_ns: used.wall_ns,
         wall_ns: up_to(wall_ns, MINUTE_NS),
     }
 }
@@ -170,8 +199,8 @@ fn request(
 fn with_margin(peaks: &[u64]) -> Option<u64> {
     let largest = peaks.iter().copied().max().filter(|largest| *largest > 0)?;
     let spread = largest.saturating_sub(lower_median(&mut peaks.to_vec())?);
-    let margin = spread.max((largest as f64 * MEMORY_MARGIN) as u64);
-    Some(up_to(largest.saturating_add(margin), MEMORY_STEP_BYTES))
+    let margin = spread.max((largest as f64 * PEAK_MARGIN) as u64);
+    Some(up_to(largest.saturating_add(margin), STEP_BYTES))
 }
 
 fn up_to(value: u64, step: u64) -> u64 {
@@ -250,7 +279,9 @@ mod tests {
     #[test]
     fn a_request_covers_the_largest_step_with_a_margin() {
         let recording = scene();
-        let [request] = &step_requests(&recording, &sums(&recording), None)[..] else { panic!() };
+        let [request] = &step_requests(&recording, &sums(&recording), None, None)[..] else {
+            panic!()
+        };
         assert_eq!((request.group.as_deref(), request.steps), (Some("sim"), 2));
         // 11 s of CPU in 10 s: the tenth above one CPU needs none of its own.
         assert_eq!((request.cores_used, request.cores), (Some(1.1), Some(1)));
@@ -260,9 +291,9 @@ mod tests {
         assert_eq!(request.memory_bytes, Some(150_000_000));
         assert_eq!((request.wall_used_ns, request.wall_ns), (10 * S, 60 * S));
         // The environment names them: whoever did that knows.
-        assert_eq!(step_requests(&recording, &sums(&recording), Some("nextflow")).len(), 1);
+        assert_eq!(step_requests(&recording, &sums(&recording), None, Some("nextflow")).len(), 1);
         // Both steps at once, for four of eleven seconds; all that were alive at one time.
-        let job = job_request(&recording);
+        let job = job_request(&recording, None);
         assert_eq!((job.cores, job.memory_used_bytes), (Some(2), Some(55_000 * PAGE)));
         assert_eq!((job.group, job.wall_ns), (None, 60 * S));
     }
@@ -286,21 +317,28 @@ mod tests {
             scene.exit(11 * S, task, (S, 0));
         }
         let recording = scene.exit(11 * S, 1, (10 * S, 0)).load(Some((11 * S, 0, 0)));
-        let used = job_request(&recording).cores_used.unwrap();
+        let used = job_request(&recording, None).cores_used.unwrap();
         assert!(used > 4.0, "{used}");
     }
 
     #[test]
     fn several_recordings_are_taken_together() {
         let of = |peak: u64, seconds: u64| {
-            let peaks = [peak];
-            request(Some("sim".into()), 2, Some(1.0), (&peaks, MemoryFrom::Pss), seconds * S)
+            let used = Used {
+                cores: Some(1.0),
+                memory_bytes: vec![peak],
+                memory_from: MemoryFrom::Pss,
+                disk_bytes: vec![peak / 2],
+                wall_ns: seconds * S,
+            };
+            request(Some("sim".into()), 2, &used)
         };
         let [sim] = &together(vec![vec![of(1_000_000_000, 100)], vec![of(600_000_000, 200)]])[..]
         else {
             panic!()
         };
         assert_eq!((sim.steps, sim.memory_bytes), (4, Some(1_400_000_000)));
+        assert_eq!((sim.disk_used_bytes, sim.disk_bytes), (Some(500_000_000), Some(700_000_000)));
         assert_eq!(sim.wall_ns, 300 * S);
     }
 

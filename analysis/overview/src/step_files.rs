@@ -432,4 +432,19 @@ mod tests {
         // Of the third one, it is not known that the name is not that of something else.
         assert_eq!(recording.opened.moves_unknown, 3);
     }
+
+    /// Who removes a file has left nothing for those who read a later one of that name.
+    #[test]
+    fn what_was_removed_is_not_read() {
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/x", WRITE)
+                .removed(11 * MS, 2, "/work/./x", MOVED_FROM_IS_RELATIVE)
+                .open(12 * MS, 3, 2, "/work/x", WRITE)
+                .open(13 * MS, 4, 3, "/work/x", 0);
+        });
+        let files = step_files(&recording, Level::Innermost);
+        let pairs: Vec<_> = files[0].pairs().map(|(by, of)| (by.step, of.step)).collect();
+        assert_eq!(pairs, [(1, 2)]);
+    }
 }

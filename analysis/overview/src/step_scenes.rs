@@ -46,6 +46,11 @@ pub(crate) fn table(merge_needs: &str) -> String {
 
 /// `gen`, `use` and `merge`, after what `acts` adds.
 pub(crate) fn renaming(acts: impl FnOnce(&mut Scene)) -> Recording {
+    ending([90 * MS; 3], acts)
+}
+
+/// The same, where these end at these times.
+pub(crate) fn ending(ends_ns: [u64; 3], acts: impl FnOnce(&mut Scene)) -> Recording {
     let mut scene = Scene::new(1, 100 * MS);
     scene.exec(0, 1, "/bin/runner", (0, 0));
     for (at, name) in [(2, "gen"), (3, "use"), (4, "merge")] {
@@ -53,9 +58,10 @@ pub(crate) fn renaming(acts: impl FnOnce(&mut Scene)) -> Recording {
         scene.exec_with(u64::from(at) * MS, at, "/bin/sh", &["sh", "-c", name], (0, 0));
     }
     acts(&mut scene);
-    for task in [2, 3, 4, 1] {
-        scene.exit(90 * MS, task, (0, 0));
+    for (task, ended_ns) in (2..).zip(ends_ns) {
+        scene.exit(ended_ns, task, (0, 0));
     }
+    scene.exit(90 * MS, 1, (0, 0));
     let rules = Rules::generic().with_steps("steps.json", table("").as_bytes()).unwrap();
     scene.launched_in("/work").load_by(&rules, None)
 }

@@ -89,6 +89,18 @@ pub struct FileMove {
     pub writers: Vec<Writer>,
 }
 
+/// A file that has another size since: it was written, renamed or removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileSize {
+    /// Position of its name in [`OpenedFiles::paths`].
+    pub file: u32,
+    /// Position of the process that wrote it last, not of one that only renames or removes it.
+    pub process: u32,
+    pub time_ns: u64,
+    /// What is under this name now; 0 if nothing is.
+    pub bytes: u64,
+}
+
 /// All opened files.
 #[derive(Debug, Default)]
 pub struct OpenedFiles {
@@ -106,6 +118,10 @@ pub struct OpenedFiles {
     pub(crate) gone: Vec<(u32, u32, u64)>,
     /// Renames that are not among `moves`, or not all that is below the directory.
     pub moves_unknown: u64,
+    /// Sizes of files that were written, in the order in which they changed; up to a number. Known when a descriptor was closed.
+    pub sizes: Vec<FileSize>,
+    /// Sizes, and removals of files that have one, which are not among `sizes`.
+    pub sizes_unknown: u64,
     /// Opens of files whose path is not known, or beyond the number of files that are told apart.
     pub others: u64,
 }

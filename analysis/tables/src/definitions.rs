@@ -311,6 +311,11 @@ pub const TABLES: &[TableSchema] = &[
                 I32,
                 "Exit code of its first process; null if a signal killed it, and if it is not known.",
             ),
+            column(
+                "written_peak_bytes",
+                I64,
+                "Largest sum of the sizes of files below the job's directory that it and its parts wrote last; null if not known.",
+            ),
         ],
     },
     TableSchema {
@@ -326,6 +331,11 @@ pub const TABLES: &[TableSchema] = &[
                 "path",
                 Text,
                 "Path of the file below the directory in which the command was launched.",
+            ),
+            column(
+                "size_bytes",
+                I64,
+                "Largest size of the file when a task closed it that could write it; null if none did, or if that is not known.",
             ),
         ],
     },

@@ -1,10 +1,12 @@
 //! The tables of steps and of their files.
 
 use polars::prelude::*;
+use proctrace_overview::disk::{disk_space_of, largest_sizes};
 use proctrace_overview::step_files::{Level, step_files};
 use proctrace_overview::steps::{group_of, sums};
 use proctrace_recording::Recording;
 use proctrace_recording::steps::NamedBy;
+use proctrace_wire::Quantity;
 use proctrace_wire::escape::to_text;
 
 use crate::error::TableError;
@@ -56,6 +58,10 @@ pub(crate) fn steps(
     frame.options("exit_code", || {
         sums.iter().map(|sum| sum.outcome.and_then(|outcome| outcome.code())).collect()
     });
+    let disk = disk_space_of(recording, &sums);
+    frame.options("written_peak_bytes", || {
+        (0..rows.len()).map(|at| disk.as_ref().map(|disk| disk.by_step[at])).collect()
+    });
     frame.finish()
 }
 
@@ -77,6 +83,11 @@ pub(crate) fn files(
         rows()
             .map(|used| first(used.read_ns, used.written_ns).map(|at| since(recording, at)))
             .collect()
+    });
+    let sizes = recording.knows.all(&[Quantity::FileSizes]).then(|| largest_sizes(recording));
+    frame.options("size_bytes", || {
+        let of = |path: &[u8]| sizes.as_ref()?.get(path).copied();
+        files.iter().flat_map(|file| file.uses.iter().map(|_| of(file.path))).collect()
     });
     frame.values("last_ns", || rows().map(|used| since(recording, used.last_ns)).collect());
     frame.words("path", &paths, || {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proctrace_findings::{Request, StepEdge, StepGraph, StepNeed, StepUsage, WorkflowUse};
+use proctrace_overview::disk::disk_space_of;
 use proctrace_overview::requests::{AtOnce, is_step_of, job_request, step_requests};
 use proctrace_overview::step_files::{Level, at_level, step_files};
 use proctrace_overview::step_order::{Order, step_flows};
@@ -117,8 +118,10 @@ pub fn steps_used(recording: &Recording, coordinator: &str) -> Vec<StepUsage> {
 
 /// What to request for the job, first, and for the steps of each group.
 pub fn requests(recording: &Recording, coordinator: Option<&str>) -> Vec<Request> {
-    let mut all = vec![job_request(recording)];
-    all.extend(step_requests(recording, &sums(recording), coordinator));
+    let sums = sums(recording);
+    let disk = disk_space_of(recording, &sums);
+    let mut all = vec![job_request(recording, disk.as_ref())];
+    all.extend(step_requests(recording, &sums, disk.as_ref(), coordinator));
     all
 }
 

@@ -44,6 +44,10 @@ pub struct Request {
     pub memory_from: MemoryFrom,
     /// Memory to request.
     pub memory_bytes: Option<u64>,
+    /// Largest sum of the sizes of the files that it wrote below the directory of the job; `None` if that is not known.
+    pub disk_used_bytes: Option<u64>,
+    /// Disk space to request for these.
+    pub disk_bytes: Option<u64>,
     /// The longest wall time.
     pub wall_used_ns: u64,
     /// Wall time to request, in whole minutes.

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use proctrace_findings::Request;
 
+const KIBIBYTE: u64 = 1 << 10;
 const MEBIBYTE: u64 = 1 << 20;
 const MEGABYTE: u64 = 1_000_000;
 const MINUTE_NS: u64 = 60_000_000_000;
@@ -107,7 +108,10 @@ fn condor_commands(request: &Request) -> Vec<String> {
     // In MiB.
     let memory =
         request.memory_bytes.map(|bytes| format!("request_memory = {}", bytes.div_ceil(MEBIBYTE)));
-    cores.into_iter().chain(memory).collect()
+    // In KiB, of what is written: files that are transferred to the job are to be added.
+    let disk =
+        request.disk_bytes.map(|bytes| format!("request_disk = {}", bytes.div_ceil(KIBIBYTE)));
+    cores.into_iter().chain(memory).chain(disk).collect()
 }
 
 fn snakemake(groups: &[(&str, &Request)]) -> String {
@@ -127,6 +131,9 @@ fn snakemake(groups: &[(&str, &Request)]) -> String {
         if let Some(bytes) = request.memory_bytes {
             let _ = writeln!(text, "    mem_mb: {}", bytes.div_ceil(MEGABYTE));
         }
+        if let Some(bytes) = request.disk_bytes {
+            let _ = writeln!(text, "    disk_mb: {}", bytes.div_ceil(MEGABYTE));
+        }
         let _ = writeln!(text, "    runtime: {}", request.wall_ns / MINUTE_NS);
     }
     text
@@ -141,6 +148,9 @@ fn nextflow(groups: &[(&str, &Request)]) -> String {
         }
         if let Some(bytes) = request.memory_bytes {
             let _ = writeln!(text, "        memory = {}.MB", bytes.div_ceil(MEBIBYTE));
+        }
+        if let Some(bytes) = request.disk_bytes {
+            let _ = writeln!(text, "        disk = {}.MB", bytes.div_ceil(MEBIBYTE));
         }
         let _ = writeln!(text, "        time = {}.min\n    }}", request.wall_ns / MINUTE_NS);
     }
@@ -162,6 +172,8 @@ mod tests {
             memory_used_bytes: memory_bytes,
             memory_from: MemoryFrom::Pss,
             memory_bytes,
+            disk_used_bytes: memory_bytes,
+            disk_bytes: memory_bytes.map(|bytes| 2 * bytes),
             wall_used_ns: 59 * MINUTE_NS,
             wall_ns: 90 * MINUTE_NS,
         }
@@ -187,8 +199,8 @@ mod tests {
 
     #[test]
     fn condor_has_commands_for_the_job_and_comments_for_steps() {
-        let expected = "request_cpus = 2\nrequest_memory = 1002\n\
-            # a step of align: request_cpus = 2, request_memory = 477\n\
+        let expected = "request_cpus = 2\nrequest_memory = 1002\nrequest_disk = 2050782\n\
+            # a step of align: request_cpus = 2, request_memory = 477, request_disk = 976563\n\
             # a step of a\\'\\n#SBATCH --wrap=x: request_cpus = 2\n";
         assert_eq!(RequestSyntax::HtCondor.write(&all()), expected);
         assert_eq!(RequestSyntax::HtCondor.groups(&all()), 2);
@@ -199,11 +211,12 @@ mod tests {
         let snakemake = RequestSyntax::Snakemake.write(&all());
         assert_eq!(
             snakemake,
-            "set-threads:\n  align: 2\nset-resources:\n  align:\n    mem_mb: 500\n    runtime: 90\n"
+            "set-threads:\n  align: 2\nset-resources:\n  align:\n    mem_mb: 500\n    disk_mb: 1000\n    runtime: 90\n"
         );
         assert_eq!(
             RequestSyntax::Nextflow.write(&all()),
             "process {\n    withName: 'align' {\n        cpus = 2\n        memory = 477.MB\n        \
+             disk = 954.MB\n        \
              time = 90.min\n    }\n}\n"
         );
         assert_eq!(RequestSyntax::Nextflow.groups(&all()), 1);

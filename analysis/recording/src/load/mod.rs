@@ -10,6 +10,7 @@ pub mod opens;
 pub mod phases;
 pub mod processes;
 pub mod samples;
+mod sizes;
 pub mod starts;
 pub mod template;
 pub mod unseen;

@@ -1,4 +1,4 @@
-//! Renames of files: which name a file has now, and who wrote what has it.
+//! Renames and removals of files: which name a file has now, who wrote what has it, and how large it is.
 //!
 //! The records of all tasks are in the order in which they were written, so that who wrote a file is known when it is
 //! renamed, although their times are coarse.
@@ -6,11 +6,12 @@
 use proctrace_classify::fast::FastMap;
 use proctrace_wire::layout::{
     MOVED_EXCHANGED, MOVED_FROM_HERE, MOVED_FROM_IS_RELATIVE, MOVED_PATH_IS_RELATIVE,
-    MOVED_UNKNOWN, MovedFixed,
+    MOVED_REMOVED, MOVED_UNKNOWN, MovedFixed,
 };
 
 use super::file_numbers::{Numbers, Room};
 use super::moved_directories::{Directories, Name};
+use super::sizes::Sizes;
 use crate::opened::{FileMove, OpenedFiles, Writer, makes_anew, may_make};
 
 /// Writers of one file that are kept.
@@ -33,6 +34,7 @@ pub(super) struct Moves {
     unseen: Vec<Vec<u8>>,
     unknown: u64,
     compared: usize,
+    sizes: Sizes,
     room: Room,
 }
 
@@ -78,10 +80,33 @@ impl Moves {
         }
     }
 
-    /// A process has renamed a file or directory.
+    /// A process has closed a descriptor through which it could write a file of this size; `None` if its path is not known.
+    pub(super) fn written(&mut self, path: Option<&[u8]>, bytes: u64, by: Writer) {
+        match path.and_then(|path| self.numbers.of(path)) {
+            Some(file) => self.sizes.written(file, bytes, by, &mut self.room),
+            None => self.sizes.unknown += 1,
+        }
+    }
+
+    /// A process has removed a file.
+    fn removed(&mut self, path: Option<Vec<u8>>, time_ns: u64) {
+        let Some(file) = path.and_then(|path| self.numbers.get(&path)) else {
+            // Nobody had opened it, or it is known by another name.
+            self.sizes.unknown += u64::from(self.sizes.is_any());
+            return;
+        };
+        self.sizes.gone(file, time_ns, &mut self.room);
+        let writers = self.writers.remove(&file).unwrap_or_default();
+        self.gone.extend(writers.iter().map(|writer| ((file, writer.process), time_ns)));
+    }
+
+    /// A process has renamed a file or directory, or removed a file.
     pub(super) fn moved(&mut self, moved: &MovedFixed, (from, to): (&[u8], &[u8]), process: u32) {
         let by = Writer { process, time_ns: moved.head.time_ns };
         let is = |bit| moved.bits & bit != 0;
+        if is(MOVED_REMOVED) {
+            return self.removed(plain(from, is(MOVED_FROM_IS_RELATIVE)), by.time_ns);
+        }
         let paths =
             plain(from, is(MOVED_FROM_IS_RELATIVE)).zip(plain(to, is(MOVED_PATH_IS_RELATIVE)));
         let is_known = match paths.filter(|_| !is(MOVED_UNKNOWN)) {
@@ -102,8 +127,10 @@ impl Moves {
             // Then nothing is said of who wrote any file so far.
             self.writers.clear();
             self.left.clear();
+            self.sizes.unknown += 1;
             return false;
         }
+        self.move_sizes((from, &old), (to, &new), by.time_ns, is_exchange);
         let mut all = true;
         // What somebody wrote under a name, and nothing below it, is a file.
         let is_written = |file: &u32| self.writers.contains_key(file);
@@ -164,6 +191,35 @@ impl Moves {
         all
     }
 
+    /// Files at and below two paths, by number, get each other's names, or the first ones those of the others.
+    fn move_sizes(
+        &mut self,
+        (from, old): (&[u8], &[u32]),
+        (to, new): (&[u8], &[u32]),
+        time_ns: u64,
+        is_exchange: bool,
+    ) {
+        if !self.sizes.is_any() {
+            return;
+        }
+        let back = new.iter().filter(|_| is_exchange).map(|file| (*file, to, from));
+        let all = old.iter().map(|file| (*file, from, to)).chain(back);
+        let sized: Vec<_> = all.filter(|(file, ..)| self.sizes.is_known(*file)).collect();
+        let mut moves = Vec::with_capacity(sized.len());
+        for (file, before, since) in sized {
+            let path = [since, &self.numbers.path(file)[before.len()..]].concat();
+            match self.room.number(&path, &mut self.numbers) {
+                Some(number) => moves.push((file, number)),
+                None => self.sizes.unknown += 1,
+            }
+        }
+        if !is_exchange {
+            // What had the new name has none any more.
+            new.iter().for_each(|file| self.sizes.gone(*file, time_ns, &mut self.room));
+        }
+        self.sizes.moved(moves, time_ns, &mut self.room);
+    }
+
     /// What had one name, written by these, has this path now. Returns whether there is room for that.
     fn keep(&mut self, from: u32, path: &[u8], writers: Vec<Writer>, by: Writer) -> bool {
         let Some(to) = self.room.number(path, &mut self.numbers) else { return false };
@@ -188,6 +244,7 @@ impl Moves {
         found.gone = self.gone.into_iter().map(|((file, by), at_ns)| (file, by, at_ns)).collect();
         found.gone.sort_unstable();
         found.moves_unknown = self.unknown;
+        self.sizes.end(found);
     }
 }
 

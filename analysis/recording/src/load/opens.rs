@@ -7,7 +7,7 @@ use std::io::BufReader;
 use proctrace_classify::fast::FastMap;
 use proctrace_replay::{FileAct, opens};
 use proctrace_trace::Reader;
-use proctrace_wire::layout::MISS_PATH_FAULT;
+use proctrace_wire::layout::{MISS_PATH_FAULT, WRITTEN_PATH_CUT};
 
 use super::Loader;
 use super::moves::Moves;
@@ -36,6 +36,19 @@ impl Loader<'_> {
                 };
                 let open = match act {
                     FileAct::Opened(open) => open,
+                    FileAct::Written(written, path) => {
+                        match process_of(written.head.task) {
+                            Some(process) => {
+                                let is_known =
+                                    written.bits & WRITTEN_PATH_CUT == 0 && !path.is_empty();
+                                let by = Writer { process, time_ns: written.head.time_ns };
+                                let path = is_known.then_some(path);
+                                moves.borrow_mut().written(path, written.size_bytes, by);
+                            }
+                            None => orphans += 1,
+                        }
+                        return;
+                    }
                     FileAct::Moved(moved, from, path) => {
                         match process_of(moved.head.task) {
                             Some(process) => {

@@ -1,6 +1,7 @@
 //! Files between steps: who writes and who reads them, until when they are needed, and which dependency is missing.
 
 use proctrace_findings::{Table, Unit, Values, counted};
+use proctrace_overview::disk::{DiskSpace, Peak, disk_space, largest_sizes};
 use proctrace_overview::options::{Content, Options};
 use proctrace_overview::step_early::too_early;
 use proctrace_overview::step_files::{Level, StepFile, StepUse, step_files};
@@ -12,6 +13,8 @@ use proctrace_wire::Quantity;
 use proctrace_wire::escape::to_text;
 
 const ROWS: &[Quantity] = &[Quantity::Forks, Quantity::Execs, Quantity::OpenedFiles];
+
+const SIZES: &[Quantity] = &[Quantity::FileSizes];
 
 /// Names that are listed in one cell; of others only the number is given.
 const NAMED: usize = 2;
@@ -29,6 +32,9 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
     let files = step_files(recording, Level::Innermost);
     let flows = step_flows(recording, &files);
     let mut tables = vec![passed_on(recording, &files), inputs(recording, &files)];
+    if let Some(space) = disk_space(recording, &sums(recording), &files) {
+        tables.insert(1, disk(recording, &space));
+    }
     // Without a file that declares them, nothing can be missing.
     if are_orders_declared(recording) {
         tables.insert(0, missing(recording, &flows));
@@ -128,9 +134,21 @@ fn passed_on(recording: &Recording, files: &[StepFile<'_>]) -> Table {
         .collect();
     rows.sort_by_key(|(file, last)| (last.last_ns, file.path));
     let of = || rows.iter();
-    Table::new("step_files", "Files that steps pass on, in the order in which they are no longer needed")
-        .rows_need(ROWS)
-        .text("path", "file", of().map(|(file, _)| to_text(file.path)))
+    let table = Table::new(
+        "step_files",
+        "Files that steps pass on, in the order in which they are no longer needed",
+    )
+    .rows_need(ROWS)
+    .text("path", "file", of().map(|(file, _)| to_text(file.path)));
+    let table = match recording.knows.all(SIZES) {
+        true => {
+            let sizes = largest_sizes(recording);
+            let size = |file: &StepFile<'_>| sizes.get(file.path).copied().unwrap_or(0);
+            table.whole("size_bytes", "size", Unit::Bytes, of().map(|(file, _)| size(file)))
+        }
+        false => table,
+    };
+    table
         .text("writers", "written by", of().map(|(file, _)| names(recording, file.writers())))
         .text("readers", "read by", of().map(|(file, _)| names(recording, file.readers())))
         .text("last_reader", "last read by", of().map(|(_, last)| name(recording, last.step)))
@@ -141,6 +159,37 @@ fn passed_on(recording: &Recording, files: &[StepFile<'_>]) -> Table {
             of().map(|(_, last)| last.last_ns.saturating_sub(recording.first_ns)),
         )
         .note("Below the directory in which the command was launched. A file can be deleted when its last reader has ended.")
+}
+
+/// Disk space as it was, and as it could be.
+fn disk(recording: &Recording, space: &DiskSpace) -> Table {
+    let at = |peak: &Peak| Some(peak.time_ns.saturating_sub(recording.first_ns));
+    let mut rows = vec![("as it was", space.peak.bytes, at(&space.peak))];
+    rows.extend(
+        space.peak_if_deleted.map(|peak| {
+            ("each file deleted when its last reader has ended", peak.bytes, at(&peak))
+        }),
+    );
+    rows.push(("left at the end", space.left_bytes, None));
+    let of = || rows.iter();
+    let table =
+        Table::new("step_disk", "Disk space of what the job wrote below its directory, at most")
+            .rows_need(SIZES)
+            .text("what", "what", of().map(|(what, ..)| *what))
+            .whole("bytes", "size", Unit::Bytes, of().map(|(_, bytes, _)| *bytes))
+            .whole("time_ns", "at", Unit::Nanoseconds, of().map(|(.., at)| *at))
+            .note("A file counts with the size that it had when it was last closed, from then on.");
+    match recording.opened.sizes_unknown {
+        0 => table,
+        unknown => table.note(format!(
+            "{} not followed: the path leads through a link, or nobody had opened the file.",
+            if unknown == 1 {
+                "1 removal or size was".to_owned()
+            } else {
+                format!("{unknown} removals or sizes were")
+            }
+        )),
+    }
 }
 
 /// Files below the directory of the job that steps read before any of them wrote them.

@@ -20,6 +20,7 @@ mod ends;
 mod export;
 mod faults;
 mod fidelity;
+mod file_sizes;
 mod fleet;
 mod gantt;
 mod gate;

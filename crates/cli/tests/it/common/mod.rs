@@ -207,6 +207,10 @@ impl Events {
         Self(events)
     }
 
+    pub(crate) fn all(&self) -> &[Value] {
+        &self.0
+    }
+
     pub(crate) fn kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> + 'a {
         self.0.iter().filter(move |event| event["kind"] == kind)
     }
