@@ -64,6 +64,8 @@ pub const EVERYTHING: &[Tool] = &[
     Tool { there: || exists("rpmbuild"), debian: "rpm", rhel: "rpm-build" },
     // a coordinator whose log says what it ran
     Tool { there: || exists("ninja"), debian: "ninja-build", rhel: "ninja-build" },
+    // another one, and so are npm and cargo, which are here anyway
+    Tool { there: || exists("parallel"), debian: "parallel", rhel: "parallel" },
     // a test runner whose tests are marked
     Tool { there: || exists("ctest"), debian: "cmake", rhel: "cmake" },
 ];

@@ -17,6 +17,7 @@ mod compile_commands;
 mod condor;
 mod documents;
 mod ends;
+mod engines;
 mod export;
 mod faults;
 mod fidelity;

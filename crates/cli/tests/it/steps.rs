@@ -5,39 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Recorded, Recorder, proctrace, section, text, u64_of};
+use crate::common::steps::{names, query, record_in, sorted};
+use crate::common::{Recorded, proctrace, section, text, u64_of};
 use serde_json::{Value, json};
-
-/// Records a script of sh in this directory, in which $P is proctrace.
-fn record_in(place: &Path, options: &[&str], script: &str) -> Recorded {
-    let mut recorder = Recorder::new().option(options).env("P", env!("CARGO_BIN_EXE_proctrace"));
-    recorder.command.current_dir(place);
-    recorder.run(["/bin/sh", "-c", script])
-}
-
-fn query(trace: &Path, options: &[&str], sql: &str) -> Vec<Value> {
-    let output = proctrace()
-        .args(["query", "--format", "json"])
-        .args(options)
-        .args([sql])
-        .arg(trace)
-        .output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// Names of steps of a coordinator, in order of their beginnings.
-fn names(trace: &Path, coordinator: &str) -> Vec<String> {
-    let steps = query(trace, &[], "select * from steps order by step_id");
-    let of = steps.iter().filter(|step| step["coordinator"] == coordinator);
-    of.map(|step| text(&step["step"]).to_owned()).collect()
-}
-
-fn sorted(mut names: Vec<String>) -> Vec<String> {
-    names.sort();
-    names
-}
 
 #[test]
 fn recipes_of_make_are_the_lines_that_it_echoes() {

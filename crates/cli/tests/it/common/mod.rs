@@ -7,6 +7,7 @@ pub(crate) mod records;
 pub(crate) mod scene;
 pub(crate) mod stage;
 pub(crate) mod stalls;
+pub(crate) mod steps;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
