@@ -133,6 +133,15 @@ pub const PRIVACY: &[Statement] = &[
     ("advice", "wall_us", Kept, SUM),
     ("advice", "wall_low_us", Kept, SUM),
     ("advice", "cpu_us", Kept, SUM),
+    ("step_groups", "job", Hashed, "As in jobs."),
+    ("step_groups", "site", UnlessLabel, "As in jobs."),
+    ("step_groups", "step_group", Hashed, "Groups are named after commands and work."),
+    ("step_groups", "steps", Kept, SUM),
+    ("step_groups", "cores", Kept, FIGURE),
+    ("step_groups", "memory_peak_bytes", Kept, FIGURE),
+    ("step_groups", "memory_from", Kept, "One of three words."),
+    ("step_groups", "written_peak_bytes", Kept, FIGURE),
+    ("step_groups", "wall_max_us", Kept, FIGURE),
 ];
 
 /// The statement about a column.

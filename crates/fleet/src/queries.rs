@@ -26,7 +26,8 @@ queries!(
     "accounting",
     "regressions",
     "outliers",
-    "efficiency"
+    "efficiency",
+    "requests"
 );
 
 impl FleetQuery {

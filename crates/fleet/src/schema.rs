@@ -6,7 +6,7 @@ use proctrace_analysis::ColumnKind::{Flag, I32, I64, Text};
 use proctrace_analysis::{ColumnKind, ColumnSchema, TableSchema, table_markdown};
 
 /// All tables of a fleet.
-pub const FLEET_TABLES: &[TableSchema] = &[JOBS, PROGRAMS, MISSES, ADVICE];
+pub const FLEET_TABLES: &[TableSchema] = &[JOBS, PROGRAMS, MISSES, ADVICE, STEP_GROUPS];
 
 /// The table of that name.
 pub fn table_named(name: &str) -> Option<&'static TableSchema> {
@@ -153,5 +153,30 @@ pub(crate) const ADVICE: TableSchema = TableSchema {
         column("wall_us", I64, "Predicted reduction of wall time."),
         column("wall_low_us", I64, "At least this much."),
         column("cpu_us", I64, "Predicted reduction of CPU time."),
+    ],
+};
+
+/// One row for each group of steps.
+pub(crate) const STEP_GROUPS: TableSchema = TableSchema {
+    name: "step_groups",
+    says: "What the steps of one group needed that is scheduled on its own (docs/steps.md): those with the longest steps.",
+    columns: &[
+        JOB,
+        SITE,
+        column("step_group", Text, "The group."),
+        column("steps", I64, "Its steps that have ended."),
+        column("cores", I64, "CPUs that the busiest of them needed."),
+        column("memory_peak_bytes", I64, "Largest peak of memory of one of them."),
+        column(
+            "memory_from",
+            Text,
+            "What that is: PSS, RSS of one process, or at most (the sum of peaks at one time).",
+        ),
+        column(
+            "written_peak_bytes",
+            I64,
+            "Largest sum of sizes of files that one of them wrote below the job's directory.",
+        ),
+        column("wall_max_us", I64, "The longest of them."),
     ],
 };

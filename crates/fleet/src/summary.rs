@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proctrace_analysis::{
-    AdviceRules, Analysis, Options, Recording, Section, TableSchema, advise, job_root,
+    AdviceRules, Analysis, Options, Recording, Section, TableSchema, advise, job_root, requests,
 };
 use proctrace_findings::{Advice, Cell, Findings, Gain, Knowledge, Outcome, Rows, Table};
 
@@ -16,7 +16,7 @@ use crate::identity::Identity;
 use crate::key::Key;
 use crate::programs;
 use crate::redact::{Redaction, sentence};
-use crate::schema::{ADVICE, JOBS, MISSES, PROGRAMS};
+use crate::schema::{ADVICE, JOBS, MISSES, PROGRAMS, STEP_GROUPS};
 use crate::user::user_hash;
 
 /// Characters of a command line that are kept.
@@ -31,6 +31,8 @@ const ADVICE_MIN_PERCENT: f64 = 1.0;
 const ADVICE_MAX: usize = 5;
 /// Directories that are kept, those with most failed look-ups.
 pub const MISSES_MAX: usize = 200;
+/// Groups of steps that are kept, those with the longest steps.
+const STEP_GROUPS_MAX: usize = 50;
 /// The simulated sampler: prmon at its default interval.
 const SAMPLER: &str = "prmon-like, -i 30";
 
@@ -87,6 +89,7 @@ pub fn summarize(recording: &Recording, path: &Path, about: &About) -> Result<Su
         (&PROGRAMS, programs::rows(&key, recording, path, redaction)?),
         (&MISSES, misses(&key, &findings, redaction)),
         (&ADVICE, advice(&key, recording, redaction)),
+        (&STEP_GROUPS, step_groups(&key, recording, redaction)),
     ];
     Ok(Summary { job: key.job, day: key.day, tables })
 }
@@ -311,5 +314,30 @@ fn advice(key: &Key, recording: &Recording, redaction: Redaction<'_>) -> Rows {
     gain("wall_us", |it| it.wall_ns, |gain| gain.middle);
     gain("wall_low_us", |it| it.wall_ns, |gain| gain.low);
     gain("cpu_us", |it| it.cpu_ns, |gain| gain.middle);
+    columns.finish()
+}
+
+fn step_groups(key: &Key, recording: &Recording, redaction: Redaction<'_>) -> Rows {
+    // The first one is that of the job.
+    let all = requests(recording, None).into_iter();
+    let mut groups: Vec<_> = all.filter_map(|of| Some((of.group.clone()?, of))).collect();
+    groups.truncate(STEP_GROUPS_MAX);
+    if redaction.is_on() {
+        for (name, _) in &mut groups {
+            *name = redaction.text(std::mem::take(name));
+        }
+        // Their order would tell more than the figures do.
+        groups.sort_by(|a, b| a.0.cmp(&b.0));
+    }
+    let mut columns = key.columns(&STEP_GROUPS, groups.len());
+    let of = || groups.iter().map(|(_, of)| of);
+    columns.whole("steps", of().map(|of| Some(of.steps)).collect());
+    columns.whole("cores", of().map(|of| of.cores).collect());
+    columns.whole("memory_peak_bytes", of().map(|of| of.memory_used_bytes).collect());
+    let from = of().map(|of| of.memory_used_bytes.map(|_| of.memory_from.name().to_owned()));
+    columns.text("memory_from", from.collect());
+    columns.whole("written_peak_bytes", of().map(|of| of.disk_used_bytes).collect());
+    columns.whole("wall_max_us", of().map(|of| Some(us(of.wall_used_ns))).collect());
+    columns.text("step_group", groups.into_iter().map(|(name, _)| Some(name)).collect());
     columns.finish()
 }

@@ -16,8 +16,8 @@ use super::tables::RowsFormat;
 #[command(
     long_about = "Summarize recordings for a fleet: small Parquet files, of which thousands can be queried \
         together.\n\n\
-        Each recording becomes one file in each of the tables jobs, programs, misses and advice, of at \
-        most 8,000 bytes together: DIR/table=jobs/day=YYYY-MM-DD/JOB.parquet and so on. What does not fit \
+        Each recording becomes one file in each of the tables jobs, programs, misses, advice and step_groups, of at \
+        most 9,700 bytes together: DIR/table=jobs/day=YYYY-MM-DD/JOB.parquet and so on. What does not fit \
         is in one row for all the rest. Who the job was is taken from the variables of HTCondor, Slurm, \
         PBS, PanDA, DIRAC, AliEn, GitHub Actions, GitLab and Jenkins that the recording has, and from \
         labels. Names of users are not written. docs/fleet.md describes the tables.",
@@ -99,7 +99,7 @@ pub(crate) struct RecordSummaryArgs {
     long_about = "Ask questions about many jobs: the summaries that `summarize` and `record --summary` \
         have put into a directory.\n\n\
         QUERY is the name of a question that has an answer ready, or SQL on the tables jobs, programs, \
-        misses and advice, which docs/fleet.md describes; overview stands for all questions, as one HTML \
+        misses, advice and step_groups, which docs/fleet.md describes; overview stands for all questions, as one HTML \
         page. Without arguments, the questions are listed.",
     after_long_help = "Examples:\n  \
         proctrace fleet\n  \

@@ -87,12 +87,12 @@ fn tables(lake: &Path) -> BTreeSet<String> {
 
 #[test]
 fn a_job_of_a_fleet_has_all_its_tables_whichever_call_fails() {
-    let all = ["advice", "jobs", "misses", "programs"].map(str::to_owned).into();
+    let all = ["advice", "jobs", "misses", "programs", "step_groups"].map(str::to_owned).into();
     let directory = tempfile::tempdir().unwrap();
     let lake = directory.path().join("lake");
     let mut command = proctrace();
     command.arg("summarize").arg(traces().join("tour-6.ptrace")).arg("--output").arg(&lake);
-    let calls = writing(directory.path(), &command, [4; 3]);
+    let calls = writing(directory.path(), &command, [5; 3]);
     for (fault, reason) in FAULTS {
         for call in &calls {
             // Of the run before; the first call that fails is the one that would make it.

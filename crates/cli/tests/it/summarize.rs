@@ -40,7 +40,7 @@ fn a_job_of_a_batch_system_is_summarized_with_or_without_its_trace() {
     let job = &header(&kept.trace())["header"]["job"];
     assert_eq!(job["PBS_JOBID"], "42.head");
     let first = files(&lake);
-    assert_eq!(first.len(), 4, "{first:?}");
+    assert_eq!(first.len(), 5, "{first:?}");
     assert!(first.iter().all(|file| file.extension().is_some_and(|it| it == "parquet")));
     assert!(bytes(&first) <= 8_000, "{}", bytes(&first));
 
@@ -62,7 +62,7 @@ fn a_job_of_a_batch_system_is_summarized_with_or_without_its_trace() {
     let gone = recorder(&["--discard-trace"]).run(["true"]);
     assert_eq!(gone.code(), 0, "{}", gone.stderr());
     assert!(!gone.trace().exists());
-    assert_eq!(files(&lake).len(), 8);
+    assert_eq!(files(&lake).len(), 10);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn redaction_leaves_no_name_in_any_table() {
     let (redacted, plain, key) = (at("redacted"), at("plain"), at("key"));
     std::fs::write(&key, "a key of sixteen or more bytes\n").unwrap();
     // The marker is the name of a directory, an executable and a script in it, an argument, the working
-    // directory, a directory that is searched in vain and one of LD_LIBRARY_PATH, the user, the job and
+    // directory, a directory that is searched in vain and one of LD_LIBRARY_PATH, a step, the user, the job and
     // its queue, and the name of a thread group.
     let work = at(&format!("{MARKER}-work"));
     std::fs::create_dir(&work).unwrap();
@@ -129,7 +129,7 @@ fn redaction_leaves_no_name_in_any_table() {
     let lines = format!(
         "cd '{}'\nprintf {MARKER} > /proc/self/comm\n./{MARKER}-program 0.3\n\
          cat /nonexistent/{MARKER}-missed/file {MARKER}-argument 2> /dev/null\n\
-         '{}' 0.3\ntrue\n",
+         PROCTRACE_STEP={MARKER}-step '{}' 0.3\ntrue\n",
         work.display(),
         program.display()
     );
@@ -147,7 +147,7 @@ fn redaction_leaves_no_name_in_any_table() {
     let again =
         proctrace().arg("summarize").arg(recorded.trace()).arg("-o").arg(&plain).output().unwrap();
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
-    for table in ["jobs", "programs", "misses", "advice"] {
+    for table in ["jobs", "programs", "misses", "advice", "step_groups"] {
         let (before, after) = (rows_of(&plain, table), rows_of(&redacted, table));
         assert!(before.contains(MARKER), "{table} can have it: {before}");
         assert!(!after.contains(MARKER), "{table}: {after}");
