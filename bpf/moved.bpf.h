@@ -34,7 +34,7 @@ STEP int output_moved(__u32 slot, __u64 serial_and_bits, __u64 now, __u32 from, 
 	if (!from || (!len && !(bits & PT_MOVED_REMOVED)) || from > MOVED_PATH_MAX ||
 	    len > MOVED_PATH_MAX) {
 		from = len = 0;
-		bits = PT_MOVED_UNKNOWN;
+		bits = (bits & PT_MOVED_REMOVED) | PT_MOVED_UNKNOWN;
 	}
 	end = sizeof(*r) + from + len;
 	/* clang knows that the mask changes nothing, an old verifier does not */

@@ -13,12 +13,16 @@
 
 const volatile __u32 record_opens = 0;
 
-/* The file of a descriptor of the current task. */
+/* The file of a descriptor of the current task; NULL if it has none. Behind the table there may be that of another task. */
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 {
-	struct file **table = BPF_CORE_READ(task, files, fdt, fd), *file = NULL;
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file **files, *file = NULL;
 
-	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
+	if (!table || fd >= BPF_CORE_READ(table, max_fds))
+		return NULL;
+	files = BPF_CORE_READ(table, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
 	return file;
 }
 

@@ -277,7 +277,7 @@ struct pt_lookup_time {
  * path is that of the file which was opened: symbolic links resolved, below the task's root.
  */
 
-#define PT_MOVED_UNKNOWN 1		/* the paths are not known: both are empty, and no other bit is set */
+#define PT_MOVED_UNKNOWN 1		/* the paths are not known: both are empty; of the other bits, only PT_MOVED_REMOVED */
 #define PT_MOVED_EXCHANGED 2		/* RENAME_EXCHANGE: what had the new path has the old one now */
 #define PT_MOVED_FROM_IS_RELATIVE 4	/* the path before is relative to a directory, which is before it */
 #define PT_MOVED_PATH_IS_RELATIVE 8	/* the path since is */
@@ -300,8 +300,8 @@ struct pt_moved {
 #define PT_WRITTEN_PATH_CUT 1	/* the path has too many components: the first are missing */
 
 /*
- * A task has closed a descriptor through which a regular file could be written, recorded along with successful opens if
- * the file is not empty and still has a name. Followed by the path of the file, which is like those of opens.
+ * A task closes a descriptor through which a regular file could be written, recorded along with successful opens if
+ * the file still has a name. An empty one only if it was not before. Followed by the path of the file, which is like those of opens.
  */
 struct pt_written {
 	struct pt_head head;	/* .time_ns: as in pt_named */

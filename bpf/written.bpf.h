@@ -5,7 +5,8 @@
  *
  * By tracepoints, where a task is about to close it: a program in a function that all ways to close lead to
  * (locks_remove_posix()) would be skipped on fully preemptible kernels while another task is preempted in it. What is not
- * seen: close_range(2), descriptors that an exec closes, and those from the 64th on that a process leaves open.
+ * seen: close_range(2), an io_uring that closes, 32-bit programs, descriptors that an exec closes, and those from the 64th on
+ * that a process leaves open.
  */
 #ifndef PROCTRACE_WRITTEN_BPF_H
 #define PROCTRACE_WRITTEN_BPF_H
@@ -19,8 +20,8 @@
 /* Two nested loops of this many: see STEP. */
 #define LEFT_OPEN_STEPS 8
 
-/* Last sizes that were recorded, by the file's identity. Processes that inherit a log close it at each of their ends; of
- * these, one record is made. */
+/* The last size that was recorded of each file, by its identity. Processes that inherit a log close it at each of their
+ * ends; of these, one record is made. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -28,16 +29,16 @@ struct {
 	__type(value, __u64);
 } sizes SEC(".maps");
 
-/* True if this size of a file has been recorded. */
-static __always_inline bool is_known_size(struct file *file, __u64 size)
+/* Stands for a size of an open file. Since a rename or a removal, what has the identity of a file may be another one; and who
+ * has opened it again has written it, also if its size is the same. */
+static __always_inline __u64 size_mark(struct file *file, __u64 size)
 {
-	__u64 key = hash_file(file, 0, 0), value = mix(size, names_changed), *known;
+	return mix(mix(size, names_changed), size ? (__u64)file : 0);
+}
 
-	known = bpf_map_lookup_elem(&sizes, &key);
-	if (known && *known == value)
-		return true;
-	bpf_map_update_elem(&sizes, &key, &value, BPF_ANY);
-	return false;
+static __always_inline bool has_name(struct file *file)
+{
+	return !is_gone(BPF_CORE_READ(file, f_path.dentry), BPF_CORE_READ(file, f_path.mnt));
 }
 
 /* Records the size of the file of a descriptor of the current task, if it could be written through that. A function of its
@@ -46,12 +47,12 @@ STEP int write_size(__u32 fd)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct file *file = file_of(task, fd);
+	__u64 end, now, size, key, mark, *known;
 	struct task_state *state;
-	struct fs_struct *fs;
 	struct scratch *scratch;
 	struct pt_written *r;
+	struct fs_struct *fs;
 	struct inode *inode;
-	__u64 end, now, size;
 	__u32 slot, len;
 	bool cut = false;
 
@@ -61,24 +62,30 @@ STEP int write_size(__u32 fd)
 	inode = BPF_CORE_READ(file, f_inode);
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
 		return 0;
-	/* 0 where a shell has given the file to a command, and closes the first descriptor */
+	hold_up(&lookups);
 	size = BPF_CORE_READ(inode, i_size);
-	if (!size || is_gone(BPF_CORE_READ(file, f_path.dentry), BPF_CORE_READ(file, f_path.mnt)) ||
-	    is_known_size(file, size))
+	if (!has_name(file))
+		return 0;
+	key = hash_file(file, 0, 0);
+	mark = size_mark(file, size);
+	known = bpf_map_lookup_elem(&sizes, &key);
+	/* An empty file is one that a shell gives to a command before it closes the first descriptor, or has just been emptied. */
+	if (known ? *known == mark : !size)
 		return 0;
 	fs = BPF_CORE_READ(task, fs);
 	state = state_of(task);
 	if (!fs || !state)
 		return 0;
 	now = coarse_now(state, task);
-	hold_up(&lookups);
 	scratch = take_scratch(&slot, PT_WRITTEN);
 	if (!scratch)
 		return 0;
 	len = append_path(&file->f_path, &fs->root, scratch, slot, sizeof(*r), &cut);
-	/* as in write_opened_named(): another thread may have closed it meanwhile */
-	if (len > PT_PATH_MAX || file_of(task, fd) != file)
-		len = 0;
+	/* as in write_opened_named(): another thread may have closed it meanwhile; or somebody has removed it */
+	if (len > PT_PATH_MAX || file_of(task, fd) != file || !has_name(file)) {
+		give_scratch(scratch);
+		return 0;
+	}
 	end = sizeof(*r) + len;
 	/* as in output_moved() */
 	asm volatile("" : "+r"(end));
@@ -90,7 +97,8 @@ STEP int write_size(__u32 fd)
 	r->size_bytes = size;
 	r->path_bytes = len;
 	r->bits = cut ? PT_WRITTEN_PATH_CUT : 0;
-	output(&lookups, PT_WRITTEN, r, end);
+	if (output(&lookups, PT_WRITTEN, r, end))
+		bpf_map_update_elem(&sizes, &key, &mark, BPF_ANY);
 	give_scratch(scratch);
 	return 0;
 }
@@ -129,10 +137,14 @@ SEC("tp_btf/sched_process_exit")
 int on_end_of_writer(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
+	struct task_state *state;
 	__u64 open = 0, *bitmap;
 	int i;
 
-	if (empty_programs || task->signal->live.counter || !state_of(task) || !may_see(task))
+	if (empty_programs || task->signal->live.counter)
+		return 0;
+	state = state_of(task);
+	if (!state || !may_see_exiting(task, task->mm, state))
 		return 0;
 	bitmap = (void *)BPF_CORE_READ(task, files, fdt, open_fds);
 	bpf_probe_read_kernel(&open, sizeof(open), bitmap);

@@ -117,7 +117,7 @@ impl Rules {
     /// directory.
     ///
     /// # Errors
-    /// If none of these is a record, or one of them is not well-formed.
+    /// If none of these is a record that can be read.
     pub fn with_snakemake(
         mut self,
         name: &str,

@@ -150,6 +150,7 @@ mod tests {
     use crate::step_scenes::{WRITE, ending, renaming};
     use crate::steps::sums;
     use proctrace_scenes::{MS, Scene};
+    use proctrace_wire::layout::{MOVED_EXCHANGED, MOVED_UNKNOWN};
 
     fn of(recording: &Recording) -> DiskSpace {
         let mut space = disk_space_of(recording, &sums(recording)).unwrap();
@@ -201,6 +202,40 @@ mod tests {
         assert_eq!(space.peak, Peak { bytes: 1_120, time_ns: 16 * MS });
         assert_eq!(space.left_bytes, 30);
         assert_eq!(space.by_step[..2], [120, 1_000]);
+    }
+
+    /// `: > file` gives its space back, and two files may change places.
+    #[test]
+    fn an_emptied_file_takes_no_space() {
+        let space = space(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/a", WRITE)
+                .written(11 * MS, 2, "/work/a", 100)
+                .open(12 * MS, 3, 2, "/work/b", WRITE)
+                .written(13 * MS, 3, "/work/b", 7)
+                .moved(14 * MS, 3, "/work/a", "/work/b", MOVED_EXCHANGED)
+                .written(15 * MS, 3, "/work/b", 0);
+        });
+        assert_eq!((space.peak.bytes, space.left_bytes), (107, 7));
+        assert_eq!(space.by_step[..2], [100, 7]);
+    }
+
+    #[test]
+    fn what_is_not_followed_is_counted() {
+        let recording = renaming(|scene| {
+            scene
+                .open(10 * MS, 2, 1, "/work/d/x", WRITE)
+                .written(11 * MS, 2, "/work/d/x", 100)
+                // By a link to the directory.
+                .moved(12 * MS, 2, "/work/link/x", "/work/y", 0)
+                .removed(13 * MS, 2, "/work/link/z", 0)
+                .removed(14 * MS, 2, "", MOVED_UNKNOWN)
+                .moved(15 * MS, 2, "", "", MOVED_UNKNOWN)
+                // Outside, and of what is empty.
+                .removed(16 * MS, 2, "/tmp/z", 0);
+        });
+        assert_eq!(recording.opened.sizes_unknown, 4);
+        assert_eq!(of(&recording).left_bytes, 100);
     }
 
     #[test]

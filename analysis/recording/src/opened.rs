@@ -120,7 +120,8 @@ pub struct OpenedFiles {
     pub moves_unknown: u64,
     /// Sizes of files that were written, in the order in which they changed; up to a number. Known when a descriptor was closed.
     pub sizes: Vec<FileSize>,
-    /// Sizes, and removals of files that have one, which are not among `sizes`.
+    /// Sizes that are not known, and renames and removals below the directory of the job that may be of files that have one
+    /// under another name.
     pub sizes_unknown: u64,
     /// Opens of files whose path is not known, or beyond the number of files that are told apart.
     pub others: u64,

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::DirEntry;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -114,12 +114,17 @@ fn add_records(
     for entry in entries {
         let (name, path) = (entry.file_name(), entry.path());
         let names = [below, &[&*name]].concat();
-        let is_directory = entry.file_type().with_context(|| cannot(&path))?.is_dir();
-        if !is_directory {
-            let content = std::fs::read(&path).with_context(|| cannot(&path))?;
-            let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
-            records.push(SnakemakeRecord { path: names.join(&b'/'), content });
-        } else if name.as_bytes().starts_with(b"@") && names.len() < DEPTH_MAX {
+        let kind = entry.file_type().with_context(|| cannot(&path))?;
+        let below: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+        let below = below.join(&b'/');
+        // Of another directory, or of what else is in it, nothing is read.
+        if kind.is_file() && SnakemakeRecord::is_path(&below) {
+            let mut content = Vec::new();
+            let file = std::fs::File::open(&path).with_context(|| cannot(&path))?;
+            let mut file = file.take(SnakemakeRecord::BYTES_MAX);
+            file.read_to_end(&mut content).with_context(|| cannot(&path))?;
+            records.push(SnakemakeRecord { path: below, content });
+        } else if kind.is_dir() && name.as_bytes().starts_with(b"@") && names.len() < DEPTH_MAX {
             add_records(&path, &names, records)?;
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::command::program;
+use super::command::{of_text, program};
 use super::ninja_log::NinjaLog;
 use super::{FileGraph, Named, NamedBy, Run, name_of};
 use crate::call::ARGUMENTS_MAX;
@@ -23,7 +23,7 @@ pub struct Declared {
     by_command: FastMap<Vec<u8>, Vec<usize>>,
     /// Indices by pid.
     by_pid: FastMap<i32, Vec<usize>>,
-    /// The same of those whose command is at the end of a shell's text, after preparations.
+    /// The same of those that a shell is given after preparations, by what comes after those.
     by_end: FastMap<Vec<u8>, Vec<usize>>,
     /// Indices of those with a pattern for the command or the directory only.
     by_pattern: Vec<usize>,
@@ -273,7 +273,7 @@ impl Declared {
                 self.by_command.entry(command.clone()).or_default().push(at);
             }
             (_, Some(Command::End(command)), _) => {
-                self.by_end.entry(command.clone()).or_default().push(at);
+                self.by_end.entry(of_text(command).to_vec()).or_default().push(at);
             }
             (_, Some(Command::Like(_)), _) | (_, _, Some(_)) => self.by_pattern.push(at),
             (None, None, None) => return Err("a step needs a pid, a command or a directory"),
@@ -313,8 +313,8 @@ impl Declared {
         let of_cut =
             of_cut.filter(|(command, _)| lines.iter().any(|line| command.starts_with(line)));
         let of_cut = of_cut.flat_map(|(_, at)| at);
-        let of_end = run.call.text.filter(|_| is_of_snakemake).into_iter().flat_map(ends);
-        let of_end = of_end.filter_map(|end| self.by_end.get(end)).flatten();
+        let of_end = run.call.text.filter(|_| is_of_snakemake);
+        let of_end = of_end.and_then(|text| self.by_end.get(of_text(text))).into_iter().flatten();
         // The same command may be that of steps in several directories, and one may be in any.
         let rank = |step: &DeclaredStep| {
             let is_pattern = !matches!(step.command, Some(Command::Whole(_) | Command::End(_)));
@@ -366,17 +366,6 @@ impl DeclaredStep {
             && self.directory.as_ref().is_none_or(|pattern| pattern.matches(cwd))
             && self.process.is_none_or(|(of, from_ns)| of == pid && from_ns <= ns)
     }
-}
-
-/// Ends of a shell's text after each of the first commands in it.
-const PREPARATIONS_MAX: usize = 16;
-
-/// A shell's text, and what of it comes after each command.
-fn ends(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let separator =
-        |(at, byte): (usize, &u8)| matches!(byte, b';' | b'\n' | b'&').then_some(at + 1);
-    let begins = text.iter().enumerate().filter_map(separator).take(PREPARATIONS_MAX);
-    std::iter::once(0).chain(begins).map(|at| text[at..].trim_ascii())
 }
 
 impl Row {

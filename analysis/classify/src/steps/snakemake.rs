@@ -30,11 +30,20 @@ struct Record {
     /// None of a rule that runs Python.
     #[serde(default)]
     shellcmd: Option<String>,
-    /// The same for all outputs of a job.
+    /// The same for all outputs of a job; missing in records of older versions.
     #[serde(default)]
-    endtime: Option<f64>,
+    job_hash: Option<i64>,
     #[serde(default)]
     incomplete: bool,
+}
+
+/// What the records of all outputs of a job have in common.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    rule: String,
+    command: Option<String>,
+    hash: Option<i64>,
+    input: Vec<String>,
 }
 
 /// A job, which may have several outputs.
@@ -42,6 +51,16 @@ struct Job {
     /// In order.
     outputs: Vec<String>,
     record: Record,
+}
+
+impl SnakemakeRecord {
+    /// Longest record, in bytes: it has a checksum of each input.
+    pub const BYTES_MAX: u64 = 64 << 20;
+
+    /// True if a record may have this path.
+    pub fn is_path(path: &[u8]) -> bool {
+        output(path).is_some()
+    }
 }
 
 /// The path of the output that a record is of; `None` if the name is not that of a record.
@@ -57,23 +76,22 @@ fn output(path: &[u8]) -> Option<String> {
 }
 
 fn jobs(source: &str, records: &[SnakemakeRecord]) -> Result<Vec<Job>, RulesError> {
-    let mut jobs: BTreeMap<(String, Option<String>, Option<u64>), Job> = BTreeMap::new();
+    let mut jobs: BTreeMap<Key, Job> = BTreeMap::new();
     let mut seen = 0_usize;
     for SnakemakeRecord { path, content } in records {
         let Some(output) = output(path) else { continue };
-        let record: Record = serde_json::from_slice(content).map_err(|why| RulesError {
-            name: format!("{source} ({output})"),
-            line: why.line(),
-            column: why.column(),
-            message: why.to_string(),
-        })?;
+        // Snakemake that is killed may leave one that is cut off.
+        let Ok(record) = serde_json::from_slice::<Record>(content) else { continue };
         seen += 1;
         if record.incomplete {
             continue;
         }
-        // Jobs that end at the same time may have equal commands, but not equal commands with equal outputs.
-        let ended = record.endtime.map(f64::to_bits);
-        let key = (record.rule.clone(), record.shellcmd.clone(), ended);
+        let key = Key {
+            rule: record.rule.clone(),
+            command: record.shellcmd.clone(),
+            hash: record.job_hash,
+            input: record.input.clone(),
+        };
         let job = jobs.entry(key).or_insert_with(|| Job { outputs: Vec::new(), record });
         job.outputs.push(output);
     }
@@ -83,7 +101,7 @@ fn jobs(source: &str, records: &[SnakemakeRecord]) -> Result<Vec<Job>, RulesErro
             line: 1,
             column: 1,
             message:
-                "no record of Snakemake is in this directory; it is called .snakemake/metadata"
+                "no record of Snakemake can be read in this directory; it is called .snakemake/metadata"
                     .to_owned(),
         });
     }
@@ -99,7 +117,7 @@ impl Declared {
     /// command are known by their rules only ([analysis/rules/steps/snakemake.toml]).
     ///
     /// # Errors
-    /// If none of the files is a record, or one of them is not well-formed.
+    /// If none of the files is a record that can be read. Others are left out.
     pub fn add_snakemake(
         &mut self,
         source: &str,
@@ -143,7 +161,15 @@ mod tests {
     #[test]
     fn outputs_of_a_job_are_one_step() {
         let mut declared = Declared::default();
-        let records = [record("out/final.txt", MERGE), record("out/a.txt", MERGE)];
+        // Older versions have no hash.
+        let later = MERGE.replace("81.742", "81.748").replace("job_hash", "job_name");
+        let merge = MERGE.replace("job_hash", "job_name");
+        let records = [record("out/final.txt", &merge), record("out/a.txt", &later)];
+        let mut old = Declared::default();
+        old.add_snakemake("metadata", &records).unwrap();
+        assert_eq!(old.steps.len(), 1);
+        let later = MERGE.replace("81.742", "81.748");
+        let records = [record("out/final.txt", MERGE), record("out/a.txt", &later)];
         declared.add_snakemake("metadata", &records).unwrap();
         let told: Vec<_> =
             declared.steps.iter().map(|it| (&*it.name, it.group.as_deref())).collect();
@@ -171,8 +197,12 @@ mod tests {
             Declared::default().add_snakemake("m", records).unwrap_err().to_string()
         };
         assert!(of(&[]).contains(".snakemake/metadata"), "{}", of(&[]));
-        let broken = of(&[record("out/x", "{\n \"rule\": 1}")]);
-        assert!(broken.contains("m (out/x):2:"), "{broken}");
+        let cut = || record("out/x", "{\n \"rule\": ");
+        assert!(of(&[cut()]).contains("can be read"));
+        // One that is cut off does not hide the others.
+        let mut declared = Declared::default();
+        declared.add_snakemake("m", &[cut(), record("out/a.txt", MERGE)]).unwrap();
+        assert_eq!(declared.steps.len(), 1);
     }
 
     proptest! {

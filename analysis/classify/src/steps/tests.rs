@@ -166,6 +166,14 @@ fn built_in_rules_are_well_formed_and_name_their_steps() {
             "/w",
             is("align:sample=A", "align"),
         ),
+        (
+            &["python3", "/usr/bin/snakemake"],
+            &sh(
+                "cd /w && python3 -m snakemake --snakefile '/w/Snakefile' --target-jobs 'py:n=0' --cores 2",
+            ),
+            "/w",
+            is("py:n=0", "py"),
+        ),
         (&["java"], &["/bin/bash", ".command.run"], "/w/work/ab/cdef01", is("cdef01", "task")),
         (
             &["/usr/bin/python3", "/o/MC/workflow_runner/o2dpg_workflow_runner.py", "-f", "w.json"],
@@ -357,20 +365,21 @@ fn long_names_are_cut_between_characters() {
 /// The shell gets more than the record has: what is set for every command, and that of an environment.
 #[test]
 fn shell_commands_of_snakemake_are_known_by_their_records() {
-    let record = |output: &str, command: &str, ended: f64| {
+    let record = |output: &str, command: &str, hash: i64| {
         SnakemakeRecord {
         path: base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE, output).into(),
-        content: serde_json::json!({ "rule": "sort", "input": ["a.raw"], "shellcmd": command, "endtime": ended })
+        content: serde_json::json!({ "rule": "sort", "input": ["a.raw"], "shellcmd": command, "job_hash": hash })
             .to_string()
             .into(),
     }
     };
     let command = "\n        sort a.raw > a.sorted 2> log\n        echo \"done\"\n        ";
     let records = [
-        record("a.sorted", command, 1.0),
-        record("x", "touch x", 2.0),
-        record("same", "true", 3.0),
-        record("again", "true", 4.0),
+        record("a.sorted", command, 1),
+        record("x", "touch x", 2),
+        record("same", "touch -c y", 3),
+        record("again", "touch -c y", 4),
+        record("both", "make z; touch x", 5),
     ];
     let rules = Rules::built_in().with_snakemake("metadata", &records).unwrap();
     let named = |by: &[&str], text: &str| {
@@ -384,9 +393,12 @@ fn shell_commands_of_snakemake_are_known_by_their_records() {
         is("a.sorted")
     );
     assert_eq!(named(&main, "source activate '/env' && set -euo pipefail; touch x"), is("x"));
-    // Commands that are equal are not told apart.
     let by = |named: Option<(NamedBy, String, String)>| named.map(|named| named.0);
-    assert_eq!(by(named(&main, "set -euo pipefail;  true")), Some(NamedBy::Rule));
+    // A command that ends like another one.
+    assert_eq!(named(&main, "set -euo pipefail; make z; touch x"), is("both"));
+    assert_eq!(by(named(&main, "set -euo pipefail; make v; touch x")), Some(NamedBy::Rule));
+    // Commands that are equal are not told apart.
+    assert_eq!(by(named(&main, "set -euo pipefail;  touch -c y")), Some(NamedBy::Rule));
     assert_eq!(by(named(&main, "set -euo pipefail;  touch xy")), Some(NamedBy::Rule));
     // A Snakemake that runs one job for another one is that job.
     let single = ["python3", "-m", "snakemake", "--target-jobs", "sort:n=a", "--cores", "2"];

@@ -161,7 +161,7 @@ impl<'a> Loader<'a> {
     fn knows(&self, header: &Header) -> Knows {
         let mut knows = Knows::of(header);
         if !self.reads_lookups {
-            let opens = [Quantity::LookupTimes, Quantity::OpenedFiles];
+            let opens = [Quantity::LookupTimes, Quantity::OpenedFiles, Quantity::FileSizes];
             for quantity in Quantity::LOOKUPS.into_iter().chain(opens) {
                 knows.lacks(quantity, "not read from the trace".to_owned());
             }
@@ -192,7 +192,9 @@ impl<'a> Loader<'a> {
         }
         if !self.made.blind.withheld.is_empty() {
             let why = "not recorded for set-user-ID programs and similar";
-            for quantity in [Quantity::Argv, Quantity::Environment, Quantity::Io] {
+            for quantity in
+                [Quantity::Argv, Quantity::Environment, Quantity::Io, Quantity::FileSizes]
+            {
                 knows.bounds(quantity, why);
             }
             Quantity::LOOKUPS.into_iter().for_each(|quantity| knows.bounds(quantity, why));
@@ -201,14 +203,26 @@ impl<'a> Loader<'a> {
         if !(self.made.blind.compat.is_empty() && self.made.blind.io_uring.is_empty()) {
             let why = "calls by 32-bit programs and through io_uring are not recorded";
             Quantity::LOOKUPS.into_iter().for_each(|quantity| knows.bounds(quantity, why));
+            knows.bounds(Quantity::FileSizes, why);
         }
         if !self.made.blind.let_go.is_empty() {
             use Quantity::{
-                Cpu, Execs, Faults, Forks, Io, LookupsExec, OpenedFiles, PeakRss, RunDelay,
+                Cpu, Execs, Faults, FileSizes, Forks, Io, LookupsExec, OpenedFiles, PeakRss,
+                RunDelay,
             };
             let why = "not recorded of what a debugger of the command took over";
-            let others =
-                [Forks, Execs, Cpu, RunDelay, Faults, PeakRss, Io, LookupsExec, OpenedFiles];
+            let others = [
+                Forks,
+                Execs,
+                Cpu,
+                RunDelay,
+                Faults,
+                PeakRss,
+                Io,
+                LookupsExec,
+                OpenedFiles,
+                FileSizes,
+            ];
             Quantity::LOOKUPS
                 .into_iter()
                 .chain(others)

@@ -35,6 +35,8 @@ pub(super) struct Moves {
     unknown: u64,
     compared: usize,
     sizes: Sizes,
+    /// The directory of the job.
+    job: Vec<u8>,
     room: Room,
 }
 
@@ -48,6 +50,12 @@ struct Part {
 }
 
 impl Moves {
+    /// Of a job that was launched in this directory.
+    pub(super) fn of(directory: &str) -> Self {
+        let job = directory.trim_end_matches('/').as_bytes().to_vec();
+        Self { job, ..Self::default() }
+    }
+
     /// The name of a file whose path a record has; `None` if it is not told apart.
     pub(super) fn name(&mut self, path: &[u8]) -> Option<Name> {
         Some(self.directories.name(self.numbers.of(path)?))
@@ -83,19 +91,20 @@ impl Moves {
     /// A process has closed a descriptor through which it could write a file of this size; `None` if its path is not known.
     pub(super) fn written(&mut self, path: Option<&[u8]>, bytes: u64, by: Writer) {
         match path.and_then(|path| self.numbers.of(path)) {
-            Some(file) => self.sizes.written(file, bytes, by, &mut self.room),
+            Some(file) => self.sizes.written(file, bytes, by),
             None => self.sizes.unknown += 1,
         }
     }
 
     /// A process has removed a file.
     fn removed(&mut self, path: Option<Vec<u8>>, time_ns: u64) {
+        let is_of_job = path.as_ref().is_none_or(|path| self.is_of_job(path));
         let Some(file) = path.and_then(|path| self.numbers.get(&path)) else {
             // Nobody had opened it, or it is known by another name.
-            self.sizes.unknown += u64::from(self.sizes.is_any());
+            self.sizes.unknown += u64::from(self.sizes.is_any() && is_of_job);
             return;
         };
-        self.sizes.gone(file, time_ns, &mut self.room);
+        self.sizes.gone(file, time_ns);
         let writers = self.writers.remove(&file).unwrap_or_default();
         self.gone.extend(writers.iter().map(|writer| ((file, writer.process), time_ns)));
     }
@@ -105,7 +114,8 @@ impl Moves {
         let by = Writer { process, time_ns: moved.head.time_ns };
         let is = |bit| moved.bits & bit != 0;
         if is(MOVED_REMOVED) {
-            return self.removed(plain(from, is(MOVED_FROM_IS_RELATIVE)), by.time_ns);
+            let path = plain(from, is(MOVED_FROM_IS_RELATIVE)).filter(|_| !is(MOVED_UNKNOWN));
+            return self.removed(path, by.time_ns);
         }
         let paths =
             plain(from, is(MOVED_FROM_IS_RELATIVE)).zip(plain(to, is(MOVED_PATH_IS_RELATIVE)));
@@ -113,9 +123,17 @@ impl Moves {
             // Two names of one file: rename(2) does nothing.
             Some((from, to)) if from == to => true,
             Some((from, to)) => self.renamed(&from, &to, by, is(MOVED_EXCHANGED)),
-            None => false,
+            None => {
+                self.sizes.unknown += u64::from(self.sizes.is_any());
+                false
+            }
         };
         self.unknown += u64::from(!is_known);
+    }
+
+    /// True of a path below the directory of the job, as it was given or as it is known.
+    fn is_of_job(&self, path: &[u8]) -> bool {
+        path.strip_prefix(&*self.job).is_some_and(|rest| rest.starts_with(b"/"))
     }
 
     /// Returns whether all of it is kept.
@@ -131,6 +149,10 @@ impl Moves {
             return false;
         }
         self.move_sizes((from, &old), (to, &new), by.time_ns, is_exchange);
+        if old.is_empty() && self.sizes.is_any() && (self.is_of_job(from) || self.is_of_job(to)) {
+            // It may have been written by another name.
+            self.sizes.unknown += 1;
+        }
         let mut all = true;
         // What somebody wrote under a name, and nothing below it, is a file.
         let is_written = |file: &u32| self.writers.contains_key(file);
@@ -208,16 +230,16 @@ impl Moves {
         let mut moves = Vec::with_capacity(sized.len());
         for (file, before, since) in sized {
             let path = [since, &self.numbers.path(file)[before.len()..]].concat();
-            match self.room.number(&path, &mut self.numbers) {
+            match self.sizes.room.number(&path, &mut self.numbers) {
                 Some(number) => moves.push((file, number)),
                 None => self.sizes.unknown += 1,
             }
         }
         if !is_exchange {
             // What had the new name has none any more.
-            new.iter().for_each(|file| self.sizes.gone(*file, time_ns, &mut self.room));
+            new.iter().for_each(|file| self.sizes.gone(*file, time_ns));
         }
-        self.sizes.moved(moves, time_ns, &mut self.room);
+        self.sizes.moved(moves, time_ns);
     }
 
     /// What had one name, written by these, has this path now. Returns whether there is room for that.

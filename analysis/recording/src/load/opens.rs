@@ -21,7 +21,7 @@ impl Loader<'_> {
         }
         reader.rewind();
         let (mut found, mut orphans) = (OpenedFiles::default(), 0);
-        let moves: RefCell<Moves> = RefCell::default();
+        let moves = RefCell::new(Moves::of(&self.made.header.cwd));
         let mut places: FastMap<(u32, u32), usize> = FastMap::default();
         opens(
             reader,

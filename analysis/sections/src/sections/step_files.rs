@@ -143,7 +143,7 @@ fn passed_on(recording: &Recording, files: &[StepFile<'_>]) -> Table {
     let table = match recording.knows.all(SIZES) {
         true => {
             let sizes = largest_sizes(recording);
-            let size = |file: &StepFile<'_>| sizes.get(file.path).copied().unwrap_or(0);
+            let size = |file: &StepFile<'_>| sizes.get(file.path).copied();
             table.whole("size_bytes", "size", Unit::Bytes, of().map(|(file, _)| size(file)))
         }
         false => table,
@@ -182,11 +182,12 @@ fn disk(recording: &Recording, space: &DiskSpace) -> Table {
     match recording.opened.sizes_unknown {
         0 => table,
         unknown => table.note(format!(
-            "{} not followed: the path leads through a link, or nobody had opened the file.",
+            "{} not followed: the path leads through a link or is not known, nobody had opened the file, or there are too \
+             many. Files of these may count longer, or not at all.",
             if unknown == 1 {
-                "1 removal or size was".to_owned()
+                "1 size, rename or removal was".to_owned()
             } else {
-                format!("{unknown} removals or sizes were")
+                format!("{unknown} sizes, renames and removals were")
             }
         )),
     }

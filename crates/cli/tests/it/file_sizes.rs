@@ -1,10 +1,10 @@
 //! Sizes of files that were written, against what the file system says: by all ways to close a file, and until it is removed.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
-use crate::common::{Recorder, proctrace, section, text, u64_of};
-use serde_json::Value;
+use crate::common::steps::query;
+use crate::common::{Recorder, section, text, u64_of};
 
 /// `total` says how much there is, to a file outside.
 const SCRIPT: &str = "\
@@ -20,7 +20,7 @@ const SCRIPT: &str = "\
     total
     perl -e 'unlink q(unlinked)'; rm unlinked_at; mv left replaced
     total
-    head -c 3000 /dev/zero > closed; truncate -s 10 inherited
+    head -c 3000 /dev/zero > closed; truncate -s 10 inherited; : > duplicated
     total";
 
 #[test]
@@ -46,11 +46,11 @@ fn sizes_are_those_of_the_file_system() {
     };
     assert_eq!((said("as it was"), said("left at the end")), (peak, left), "{totals:?}");
     let steps =
-        query(&recorded.trace(), "select written_peak_bytes from steps where step = 'writer'");
+        query(&recorded.trace(), &[], "select written_peak_bytes from steps where step = 'writer'");
     assert_eq!(u64_of(&steps[0]["written_peak_bytes"]), peak);
 
     // Of each file, the last that is said is what stat says.
-    let mut last = std::collections::BTreeMap::new();
+    let mut last = BTreeMap::new();
     for event in events.all() {
         match text(&event["kind"]) {
             "written" => {
@@ -86,13 +86,8 @@ fn sizes_that_are_not_known_are_not_zero() {
     let files = section(&recorded.trace(), "step-files", &[]);
     assert!(files["step_disk"].is_null(), "{files:#}");
     assert_eq!(files["step_files"][0]["path"], "out", "{files:#}");
-    let rows = query(&recorded.trace(), "select size_bytes from step_files where path = 'out'");
+    let rows =
+        query(&recorded.trace(), &[], "select size_bytes from step_files where path = 'out'");
     assert!(rows.iter().all(|row| row["size_bytes"].is_null()), "{rows:?}");
     assert_eq!(rows.len(), 2);
-}
-
-fn query(trace: &Path, sql: &str) -> Vec<Value> {
-    let output = proctrace().args(["query", "--format", "json", sql]).arg(trace).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
 }

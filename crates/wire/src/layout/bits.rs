@@ -27,7 +27,8 @@ pub const MISS_PATH_FAULT: u16 = 1;
 pub const MISS_PATH_CUT: u16 = 2;
 /// [`super::MissFixed::bits`]: the record in full is missing. Set by readers only.
 pub const MISS_LOST: u16 = 4;
-/// [`super::MovedFixed::bits`]: the paths are not known; both are empty, and no other bit is set.
+/// [`super::MovedFixed::bits`]: the paths are not known; both are empty, and of the other bits only
+/// [`MOVED_REMOVED`] may be set.
 pub const MOVED_UNKNOWN: u32 = 1;
 /// [`super::MovedFixed::bits`]: what had the new path has the old one now.
 pub const MOVED_EXCHANGED: u32 = 2;
