@@ -31,6 +31,8 @@ pub struct StepFile<'a> {
     pub path: &'a [u8],
     /// By number of the step.
     pub uses: Vec<StepUse>,
+    /// When a process that is in no step, such as the coordinator, first wrote it; `None` if none did.
+    pub written_outside_ns: Option<u64>,
 }
 
 impl StepFile<'_> {
@@ -101,6 +103,7 @@ pub fn step_files(recording: &Recording, level: Level) -> Vec<StepFile<'_>> {
     }
     let step_of = |process: u32| Some(at_level(steps, steps.of_process(process)?, level));
     let mut files: BTreeMap<&[u8], ByStep> = BTreeMap::new();
+    let mut outside: BTreeMap<&[u8], u64> = BTreeMap::new();
     for (path, uses) in recording.opened.by_file() {
         let Some(path) = below(path, &recording.header.cwd) else { continue };
         if uses.iter().any(|used| used.modes.directory) {
@@ -108,7 +111,12 @@ pub fn step_files(recording: &Recording, level: Level) -> Vec<StepFile<'_>> {
         }
         let by_step = files.entry(path).or_default();
         for used in uses {
-            let Some(step) = step_of(used.process) else { continue };
+            let Some(step) = step_of(used.process) else {
+                if used.modes.write {
+                    note_outside(&mut outside, path, used.first_ns);
+                }
+                continue;
+            };
             let first = |is: bool| is.then_some(used.first_ns);
             let (read_ns, written_ns) = (first(used.modes.read), first(used.modes.write));
             let moved_away_ns = recording.opened.moved_away_ns(used.file, used.process);
@@ -116,11 +124,15 @@ pub fn step_files(recording: &Recording, level: Level) -> Vec<StepFile<'_>> {
             note(by_step, StepUse { step, read_ns, written_ns, last_ns, moved_away_ns });
         }
     }
-    add_moves(recording, &mut files, step_of);
+    add_moves(recording, &mut files, &mut outside, step_of);
     files
         .into_iter()
         .filter(|(_, by_step)| !by_step.is_empty())
-        .map(|(path, by_step)| StepFile { path, uses: by_step.into_values().collect() })
+        .map(|(path, by_step)| StepFile {
+            path,
+            uses: by_step.into_values().collect(),
+            written_outside_ns: outside.get(path).copied(),
+        })
         .collect()
 }
 
@@ -147,12 +159,18 @@ fn note(by_step: &mut ByStep, used: StepUse) {
         .or_insert(used);
 }
 
+fn note_outside<'a>(outside: &mut BTreeMap<&'a [u8], u64>, path: &'a [u8], time_ns: u64) {
+    let first = outside.entry(path).or_insert(time_ns);
+    *first = (*first).min(time_ns);
+}
+
 /// Who renames a file writes the one that has its new name, and so did those who wrote it before. A name that only one step
 /// used, which wrote the file and then gave it another name, is left out: it is a matter of that step. For any other
 /// step than those who wrote it, a file that it renames is one that it reads.
 fn add_moves<'a>(
     recording: &'a Recording,
     files: &mut BTreeMap<&'a [u8], ByStep>,
+    outside: &mut BTreeMap<&'a [u8], u64>,
     step_of: impl Fn(u32) -> Option<u32>,
 ) {
     let opened = &recording.opened;
@@ -175,6 +193,9 @@ fn add_moves<'a>(
             note(files.entry(path).or_default(), read);
         }
         let Some(path) = path_of(moved.to) else { continue };
+        if by.is_none() {
+            note_outside(outside, path, at_ns);
+        }
         let by_step = files.entry(path).or_default();
         let by = wrote(&Writer { process: moved.process, time_ns: at_ns });
         writers.into_iter().chain(by).for_each(|writer| note(by_step, writer));
@@ -265,6 +286,24 @@ mod tests {
                 .open(30 * MS, 4, 2, "/work/x", 0);
         });
         assert_eq!(told(&recording), [file("x", &[0, 1], &[2]), file("x.tmp", &[0], &[1])]);
+    }
+
+    /// As Nextflow does with the script of each task, and others beside their names.
+    #[test]
+    fn what_the_coordinator_writes_was_not_there_before() {
+        let recording = renaming(|scene| {
+            scene
+                .open(5 * MS, 1, 1, "/work/script", WRITE)
+                .open(6 * MS, 1, 2, "/work/list.tmp", WRITE)
+                .moved(7 * MS, 1, "/work/list.tmp", "/work/list", 0)
+                .open(10 * MS, 2, 3, "/work/script", 0)
+                .open(11 * MS, 2, 4, "/work/list", 0)
+                .open(12 * MS, 2, 5, "/work/input", 0);
+        });
+        let files = step_files(&recording, Level::Innermost);
+        let outside: Vec<(&[u8], bool)> =
+            files.iter().map(|file| (file.path, file.written_outside_ns.is_some())).collect();
+        assert_eq!(outside, [(&b"input"[..], false), (b"list", true), (b"script", true)]);
     }
 
     /// Each of two steps writes to the same name and renames it: neither wrote what the other one has.

@@ -24,7 +24,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
             .column("group", "group", Unit::Text, Values::Text(groups.iter().map(name).collect()))
             .whole("steps", "steps", Unit::Count, groups.iter().map(|request| request.steps));
         tables.push(with_figures(table, &groups, (&[Quantity::Cpu, Quantity::Times], disk.is_some())).note(
-            "Of steps that have ended and are scheduled on their own: not of parts of others. in use, peak and longest are what \
+            "Of steps that have ended and are scheduled on their own: not of parts of others. used, peak and longest are what \
              the largest used, cores, memory, disk and wall what to request. cores: CPU by wall: a step that needs several for a part of \
              its time needs more. memory: the largest peak and as much as it is above the median, at least a tenth.",
         ));
@@ -73,7 +73,7 @@ fn with_figures(
     let of = || all.iter();
     let from = |request: &Request| Some(request.memory_from.name().to_owned());
     let table = table
-        .real("cores_used", "in use", Unit::Cores, of().map(|request| request.cores_used))
+        .real("cores_used", "used", Unit::Cores, of().map(|request| request.cores_used))
         .needs(cores)
         .whole("cores", "cores", Unit::Count, of().map(|request| request.cores))
         .needs(cores)

@@ -193,14 +193,15 @@ fn disk(recording: &Recording, space: &DiskSpace) -> Table {
     }
 }
 
-/// Files below the directory of the job that steps read before any of them wrote them.
+/// Files below the directory of the job that steps read before anybody wrote them.
 fn inputs(recording: &Recording, files: &[StepFile<'_>]) -> Table {
     let first = |times: &mut dyn Iterator<Item = u64>| times.min();
     let rows: Vec<&StepFile<'_>> = files
         .iter()
         .filter(|file| {
             let read = first(&mut file.uses.iter().filter_map(|used| used.read_ns));
-            let written = first(&mut file.uses.iter().filter_map(|used| used.written_ns));
+            let by_steps = file.uses.iter().filter_map(|used| used.written_ns);
+            let written = first(&mut by_steps.chain(file.written_outside_ns));
             read.is_some_and(|read| written.is_none_or(|written| read < written))
         })
         .collect();
