@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use proctrace_probe::{Loaded, MapId, TaskRecords, is_in_initial_pid_namespace};
+use proctrace_probe::{Loaded, MapId, TaskRecords, Tracefs, is_in_initial_pid_namespace};
 use proctrace_wire::escape::to_text;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -95,6 +95,8 @@ pub fn serve(
     raise_descriptors();
     let keeper = Keeper::start()?;
     let records = TaskRecords::load()?;
+    // Nothing can be mounted later. Without it, look-ups have another hook.
+    let tracefs = Tracefs::open().ok();
     let listening = match given {
         Some(socket) => socket,
         None => listen(arguments)?,
@@ -106,6 +108,7 @@ pub fn serve(
         ledger: Mutex::default(),
         loading: Mutex::default(),
         records: Mutex::new(records),
+        tracefs,
         keeper,
         log: Mutex::new(Log::new(log, is_dated)),
     });
@@ -165,6 +168,8 @@ struct Service {
     /// Held while programs are loaded, which takes memory and a tenth of a second of CPU time.
     loading: Mutex<()>,
     records: Mutex<TaskRecords>,
+    /// Where tracepoints are looked up.
+    tracefs: Option<Tracefs>,
     keeper: Keeper,
     log: Mutex<Log>,
 }
@@ -280,7 +285,13 @@ impl Service {
         let share = Share { service: self, uid: charged, ring_bytes };
         let loaded = {
             let _turn = lock(&self.loading);
-            Loaded::load(&order.options, &order.ebpf, request.cgroup, &client.caller)
+            Loaded::load(
+                &order.options,
+                &order.ebpf,
+                request.cgroup,
+                &client.caller,
+                self.tracefs.as_ref(),
+            )
         };
         let Loaded { readable, attached, internal, .. } =
             loaded.map_err(|error| with_causes(&error))?;

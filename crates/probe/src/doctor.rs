@@ -222,7 +222,8 @@ fn hooks() -> Vec<Check> {
     let Ok(btf) = kernel_btf(OBJECT) else { return Vec::new() };
     // The smallest rings suffice: nothing is recorded.
     let own = EbpfOptions { ring_bytes: 4096, ..EbpfOptions::default() };
-    let settings = Settings { wanted: &Options::default(), ebpf: &own, cgroup: None };
+    let settings =
+        Settings { wanted: &Options::default(), ebpf: &own, cgroup: None, tracefs: None };
     let caller = Caller::this_process();
     let mut ebpf = match caller.and_then(|caller| load_object(settings, &btf, &caller)) {
         Ok(ebpf) => ebpf,

@@ -357,18 +357,22 @@ impl Way {
                 }
                 attached.map(Attached::Links)
             }
-            Self::SysExits(program) => {
-                attach_tracepoints("sys_exit", program, ebpf, calls(settings).map(internal))
-            }
+            Self::SysExits(program) => attach_tracepoints(
+                "sys_exit",
+                program,
+                ebpf,
+                calls(settings).map(internal),
+                settings,
+            ),
             Self::SysExitsOf(program, calls) => {
-                attach_tracepoints("sys_exit", program, ebpf, calls.iter().copied())
+                attach_tracepoints("sys_exit", program, ebpf, calls.iter().copied(), settings)
             }
             Self::SysEntersOf(program, calls) => {
-                attach_tracepoints("sys_enter", program, ebpf, calls.iter().copied())
+                attach_tracepoints("sys_enter", program, ebpf, calls.iter().copied(), settings)
             }
             Self::SysEnters(program) => {
                 let timed = calls(settings).filter(|call| TIMED_CALLS.contains(call));
-                attach_tracepoints("sys_enter", program, ebpf, timed.map(internal))
+                attach_tracepoints("sys_enter", program, ebpf, timed.map(internal), settings)
             }
         }
     }
@@ -380,8 +384,16 @@ fn attach_tracepoints(
     program: &'static str,
     ebpf: &mut Ebpf,
     calls: impl Iterator<Item = &'static str>,
+    settings: Settings<'_>,
 ) -> Result<Attached, BoxError> {
-    let tracefs = Tracefs::open()?;
+    let opened;
+    let tracefs = match settings.tracefs {
+        Some(tracefs) => tracefs,
+        None => {
+            opened = Tracefs::open()?;
+            &opened
+        }
+    };
     let Program::TracePoint(program) = find(ebpf, program)? else {
         return Err(wrong_type(program));
     };

@@ -65,4 +65,5 @@ pub use object::{Probe, check_own_pids};
 pub use options::{ENV_NAME_MAX, ENV_NAMES_MAX, EbpfOptions, LookupHook, OnFull, PIDS_MAX};
 pub use program_info::{ProgramStatistics, program_statistics};
 pub use seccomp::forbids_bpf;
+pub use tracefs::Tracefs;
 pub use who::{MapId, TaskRecords};

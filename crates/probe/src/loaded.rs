@@ -13,6 +13,7 @@ use crate::error::ProbeError;
 use crate::hooks::attach_all;
 use crate::loader::{OBJECT, kernel_btf, load_object};
 use crate::options::{EbpfOptions, PIDS_MAX, Settings};
+use crate::tracefs::Tracefs;
 
 /// The maps that a recorder accesses, in the order of [`Readable::maps`].
 pub const MAPS: [&str; 6] = ["lifecycle", "lookups", "waits", "counts", "orders", "losses"];
@@ -69,8 +70,9 @@ impl Loaded {
         options: &EbpfOptions,
         cgroup: Option<u64>,
         caller: &Caller,
+        tracefs: Option<&Tracefs>,
     ) -> Result<Self, ProbeError> {
-        let settings = Settings { wanted, ebpf: options, cgroup };
+        let settings = Settings { wanted, ebpf: options, cgroup, tracefs };
         let btf = kernel_btf(OBJECT)?;
         let mut ebpf = load_object(settings, &btf, caller)?;
         ask_for_pids(&mut ebpf, &wanted.scope)?;

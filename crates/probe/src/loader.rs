@@ -73,7 +73,7 @@ struct Constants {
 
 impl Constants {
     fn of(settings: Settings<'_>, caller: &Caller) -> Result<Self, ProbeError> {
-        let Settings { wanted, ebpf, cgroup } = settings;
+        let Settings { wanted, ebpf, cgroup, .. } = settings;
         let rights = caller.rights;
         let (recorder_pid, namespace) = match caller.recorder {
             Recorder::Here { pid, namespace } => {

@@ -87,7 +87,7 @@ impl Probe {
         check_pids(wanted, caller.rights)?;
         let cgroup = wanted.cgroup.as_deref().map(cgroup_id).transpose()?;
         let Loaded { readable, attached, parents, .. } =
-            Loaded::load(wanted, options, cgroup, &caller)?;
+            Loaded::load(wanted, options, cgroup, &caller, None)?;
         let kept: (_, Box<dyn Keeper>) = ("ebpf", Box::new(attached));
         let mut probe = Self::of(readable, wanted, options, caller.rights, kept)?;
         if let (Scope::Jobs(patterns), Some(parents)) = (&wanted.scope, parents) {
@@ -123,7 +123,7 @@ impl Probe {
         rights: Rights,
         (name, keeper): (&'static str, Box<dyn Keeper>),
     ) -> Result<Self, ProbeError> {
-        let settings = Settings { wanted, ebpf: options, cgroup: None };
+        let settings = Settings { wanted, ebpf: options, cgroup: None, tracefs: None };
         let map = map_of;
         let ring = |map, bytes| Ring::new(map, bytes).map_err(ProbeError::set_up("rings"));
         let [lifecycle, lookups, waits, counts, orders, losses] = readable.maps;

@@ -2,6 +2,8 @@
 
 use proctrace_record::Options;
 
+use crate::tracefs::Tracefs;
+
 /// Options of the programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EbpfOptions {
@@ -24,6 +26,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) ebpf: &'a EbpfOptions,
     /// The id of the cgroup to record.
     pub(crate) cgroup: Option<u64>,
+    /// Where tracepoints are looked up; `None` if that is still to be opened.
+    pub(crate) tracefs: Option<&'a Tracefs>,
 }
 
 impl Settings<'_> {

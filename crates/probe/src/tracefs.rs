@@ -14,13 +14,16 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 /// created by fsmount(2) is not attached anywhere: it is reachable only through its descriptor, and
 /// disappears with it.
 #[derive(Debug)]
-pub(crate) struct Tracefs {
+pub struct Tracefs {
     root: OwnedFd,
 }
 
 impl Tracefs {
-    /// Opens the mounted tracefs, or a private mount.
-    pub(crate) fn open() -> io::Result<Self> {
+    /// Opens the mounted tracefs, or a private mount, which takes CAP_SYS_ADMIN.
+    ///
+    /// # Errors
+    /// If neither is possible.
+    pub fn open() -> io::Result<Self> {
         for mounted in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
             if Path::new(mounted).join("events/syscalls").is_dir() {
                 return Ok(Self { root: File::open(mounted)?.into() });

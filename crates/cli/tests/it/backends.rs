@@ -128,6 +128,22 @@ fn a_mixture_is_recorded_as_by_ebpf() {
     assert_same(&["--opens"], "mixed", &["20"], 0);
 }
 
+/// Tracepoints of system calls among them, also where tracefs is not mounted.
+#[test]
+fn a_broker_uses_the_hooks_of_ebpf() {
+    let hooks = |backend: &str| {
+        let mut stage = Stage::new();
+        let broker = (backend == "broker").then(|| Broker::start(&stage, &[]));
+        if let Some(broker) = &broker {
+            stage.socket = broker.socket.clone();
+        }
+        let recorded = stage.record(backend, &["--opens"], &["true".as_ref()]);
+        assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
+        header(&recorded.trace())["header"]["hooks"].clone()
+    };
+    assert_eq!(hooks("broker"), hooks("ebpf"));
+}
+
 #[test]
 fn every_way_to_be_born_and_to_fail_is_recorded_as_by_ebpf() {
     assert_same(&[], "birth", &[], 0);
