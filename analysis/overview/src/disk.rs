@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(space.by_step[..2], [150, 60]);
     }
 
-    /// Renamed, written again with another size, emptied by an open.
+    /// Renamed, written again with another size, replaced.
     #[test]
     fn a_file_counts_once_whatever_its_name() {
         let space = space(|scene| {

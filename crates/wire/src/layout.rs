@@ -6,6 +6,8 @@
 
 mod bits;
 mod fields;
+#[macro_use]
+mod records;
 mod version;
 
 pub use bits::*;
@@ -15,36 +17,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("the record layout is little-endian and read in place");
-
-macro_rules! records {
-    ($($(#[$doc:meta])* $name:ident as $c_name:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
-            #[repr(C)]
-            pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
-        )*
-
-        $(impl $name {
-            /// The memory layout.
-            pub const LAYOUT: Layout = Layout {
-                c_name: $c_name,
-                size: size_of::<$name>(),
-                fields: &[$(Field {
-                    name: stringify!($field),
-                    offset: std::mem::offset_of!($name, $field),
-                    size: {
-                        const fn size_of_field<T>(_: fn(&$name) -> &T) -> usize { size_of::<T>() }
-                        size_of_field(|record| &record.$field)
-                    },
-                },)*],
-            };
-        })*
-
-        /// Every record's layout.
-        pub const LAYOUTS: &[Layout] = &[$($name::LAYOUT,)*];
-    };
-}
 
 records! {
     /// The start of every record.

@@ -163,7 +163,8 @@ fn passed_on(recording: &Recording, files: &[StepFile<'_>]) -> Table {
 
 /// Disk space as it was, and as it could be.
 fn disk(recording: &Recording, space: &DiskSpace) -> Table {
-    let at = |peak: &Peak| Some(peak.time_ns.saturating_sub(recording.first_ns));
+    let at =
+        |peak: &Peak| (peak.bytes > 0).then(|| peak.time_ns.saturating_sub(recording.first_ns));
     let mut rows = vec![("as it was", space.peak.bytes, at(&space.peak))];
     rows.extend(
         space.peak_if_deleted.map(|peak| {
