@@ -67,6 +67,8 @@ fn built_in_rules_are_well_formed_and_name_their_steps() {
             is("sort a | uniq > b", "sort"),
         ),
         (&["bash", "x.sh"], &["/usr/bin/gcc", "-o", "a.o", "a.c"], "/w", None),
+        (&["tox"], &["/usr/bin/true", "one"], "/w", is("true one", "true")),
+        (&["tox"], &["python3", "/lib/python_discovery/_py_info_collect.py", "x"], "/w", None),
         (&["ninja"], &sh(": && /usr/bin/c++ a.o -o prog && :"), "/w", is("prog", "c++")),
         (&["ctest", "-j2"], &["/w/b/unit", "--fast"], "/w", is("unit --fast", "unit")),
         (

@@ -48,6 +48,13 @@ fn run(place: &Path, options: &[&str], script: &str) -> (Recorded, String) {
     (recorded, log)
 }
 
+/// The same of an engine in Python, for a user whose caches are empty: what engines do to fill them is no step.
+fn run_engine(place: &Path, options: &[&str], arguments: &str) -> (Recorded, String) {
+    let script =
+        format!("unset XDG_CACHE_HOME; export HOME=$PWD/home; {} -m {arguments}", python());
+    run(place, options, &script)
+}
+
 /// The rest of each line behind a word.
 fn behind<'a>(log: &'a str, word: &str) -> Vec<&'a str> {
     log.lines().filter_map(|line| Some(line.split_once(word)?.1.trim())).collect()
@@ -97,8 +104,7 @@ rule early:
 #[ignore = "needs a Python package index"]
 fn jobs_of_snakemake_are_those_in_its_log() {
     let place = place(&[("Snakefile", SNAKEFILE)]);
-    let script = format!("{} -m snakemake -j2", python());
-    let (recorded, log) = run(place.path(), &["--opens"], &script);
+    let (recorded, log) = run_engine(place.path(), &["--opens"], "snakemake -j2");
     // "localrule sort:", and then its properties, the output among them.
     let mut said: BTreeSet<(String, String)> = BTreeSet::new();
     let mut rule = "";
@@ -138,8 +144,7 @@ fn an_input_that_a_rule_of_snakemake_lacks_is_found() {
     );
     assert_ne!(lacking, SNAKEFILE);
     let place = place(&[("Snakefile", &lacking)]);
-    let script = format!("{} -m snakemake -j2", python());
-    let (recorded, _) = run(place.path(), &["--opens"], &script);
+    let (recorded, _) = run_engine(place.path(), &["--opens"], "snakemake -j2");
     let records = place.path().join(".snakemake/metadata");
     let options = ["--steps", records.to_str().unwrap()];
     let files = section(&recorded.trace(), "step-files", &options);
@@ -160,8 +165,8 @@ fn tests_of_pytest_are_those_that_it_names() {
         def test_other(): subprocess.run(['/bin/true'], check=True)\n\
         def test_alone(): pass\n";
     let place = place(&[("test_a.py", test)]);
-    let script = format!("{} -m pytest -v -n 2", python());
-    let (recorded, log) = run(place.path(), &["--env", "PYTEST_CURRENT_TEST"], &script);
+    let (recorded, log) =
+        run_engine(place.path(), &["--env", "PYTEST_CURRENT_TEST"], "pytest -v -n 2");
     let said: Vec<&str> = behind(&log, " PASSED ");
     assert_eq!(said.len(), 4, "{log}");
     // One that starts no process is none.
@@ -179,18 +184,24 @@ fn commands_of_tox_are_those_that_it_prints() {
     let ini = "[tox]\nenv_list = a,b\n[testenv]\nskip_install = true\nallowlist_externals = true, sh\ncommands =\n  \
         true one\n  b: sh -c \"true && true\"\n";
     let place = place(&[("tox.ini", ini)]);
-    let script = format!("{} -m tox", python());
-    let (recorded, log) = run(place.path(), &["--env", "TOX_ENV_NAME"], &script);
-    // "b: commands[1]> sh -c 'true && true'"
-    let said = log.lines().filter_map(|line| line.split_once(": commands["));
-    let mut said: Vec<String> = said.map(|(environment, _)| environment.to_owned()).collect();
-    said.sort();
-    assert_eq!(said, ["a", "b", "b"], "{log}");
-    let sql = "select step_group from steps where coordinator = 'tox' order by 1";
-    let groups = query(&recorded.trace(), &[], sql);
-    let groups: Vec<&str> = groups.iter().map(|row| text(&row["step_group"])).collect();
-    assert_eq!(groups, said, "{log}");
-    assert_eq!(sorted(names(&recorded.trace(), "tox")), ["true && true", "true one", "true one"]);
+    // First with empty caches, then without what tox made but with what it has cached.
+    for _ in 0..2 {
+        let (recorded, log) = run_engine(place.path(), &["--env", "TOX_ENV_NAME"], "tox");
+        // "b: commands[1]> sh -c 'true && true'"
+        let said = log.lines().filter_map(|line| line.split_once(": commands["));
+        let mut said: Vec<String> = said.map(|(environment, _)| environment.to_owned()).collect();
+        said.sort();
+        assert_eq!(said, ["a", "b", "b"], "{log}");
+        let sql = "select step_group from steps where coordinator = 'tox' order by 1";
+        let groups = query(&recorded.trace(), &[], sql);
+        let groups: Vec<&str> = groups.iter().map(|row| text(&row["step_group"])).collect();
+        assert_eq!(groups, said, "{log}");
+        assert_eq!(
+            sorted(names(&recorded.trace(), "tox")),
+            ["true && true", "true one", "true one"]
+        );
+        fs::remove_dir_all(place.path().join(".tox")).unwrap();
+    }
 }
 
 const WORKFLOW: &str = "cwlVersion: v1.2
@@ -222,8 +233,8 @@ steps:
 #[ignore = "needs a Python package index"]
 fn tools_of_cwltool_are_those_in_its_log() {
     let place = place(&[("wf.cwl", WORKFLOW)]);
-    let script = format!("{} -m cwltool --no-container wf.cwl --word world", python());
-    let (recorded, log) = run(place.path(), &[], &script);
+    let (recorded, log) =
+        run_engine(place.path(), &[], "cwltool --no-container wf.cwl --word world");
     // "[job write] /tmp/x$ echo \", then an argument in each line, then "> file"
     let joined = log.replace("\\\n", "");
     let said =
