@@ -11,7 +11,8 @@ use rustix::thread::{CapabilitySet, capabilities};
 use crate::caller::Caller;
 use crate::error::{ADVICE, ProbeError};
 use crate::hooks::{EVENTS, Need, attach};
-use crate::loader::{OBJECT, kernel_btf, load_object};
+use crate::kernel_types::kernel_btf;
+use crate::loader::{OBJECT, load_object};
 use crate::options::{EbpfOptions, Settings};
 use crate::rights::Rights;
 use crate::seccomp::forbids_bpf;
@@ -234,9 +235,10 @@ fn hooks() -> Vec<Check> {
             return vec![Check::bad("loading", found, "see the checks above")];
         }
     };
+    let preempted = crate::preemption::is_full();
     EVENTS
         .iter()
-        .map(|event| match attach(event, &mut ebpf, &btf.attachable, settings) {
+        .map(|event| match attach(event, &mut ebpf, &btf.attachable, settings, preempted) {
             Ok((hook, _detached_when_dropped)) => Check::good(event.name, hook.hook),
             Err(error) if event.need(settings) == Need::Must => Check::bad(
                 event.name,

@@ -1,8 +1,12 @@
 //! The hooks of each event: loads and attaches the programs, trying the cheapest hook first.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::collections::HashMap;
+use std::num::NonZero;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
+use std::thread::{self, available_parallelism};
 
-use aya::programs::Program;
+use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf};
 use aya_obj::btf::BtfKind;
 use proctrace_record::{Misses, Scope};
@@ -49,6 +53,12 @@ enum Way {
     /// A task iterator: program.
     TaskIterator(&'static str),
 }
+
+/// What the task iterators visit.
+const VISITS: &str = "task";
+
+/// Threads that load programs, at most.
+const LOADERS_MAX: usize = 4;
 
 /// All events of a recording.
 pub(crate) const EVENTS: &[Event] = &[
@@ -220,13 +230,15 @@ pub(crate) fn attach_all(
     btf: &Btf,
     settings: Settings<'_>,
 ) -> Result<Hooks, ProbeError> {
+    let preempted = preemption::is_full();
+    load_ahead(ebpf, btf, settings, preempted);
     let mut hooks = Hooks::default();
     for event in EVENTS {
         let need = event.need(settings);
         if need == Need::Not {
             continue;
         }
-        match attach(event, ebpf, btf, settings) {
+        match attach(event, ebpf, btf, settings, preempted) {
             Ok((hook, attached)) => {
                 hooks.list.push(hook);
                 match attached {
@@ -242,6 +254,52 @@ pub(crate) fn attach_all(
     Ok(hooks)
 }
 
+/// Loads the programs of the best hooks at the same time, on all CPUs. The kernel's verifier takes most of a recorder's
+/// start, and checks programs of those who may load these one by one only because they are given to it so.
+///
+/// One that is refused is tried again where it is attached, which knows what to do then.
+fn load_ahead(ebpf: &mut Ebpf, btf: &Btf, settings: Settings<'_>, preempted: bool) {
+    let needed = EVENTS.iter().filter(|event| event.need(settings) != Need::Not);
+    let best = needed
+        .filter_map(|event| event.ways_in_order(preempted).find(|way| way.is_wanted(settings)));
+    let targets: HashMap<String, String> =
+        best.flat_map(|way| way.programs(btf, settings)).collect();
+    let programs = ebpf.programs_mut().filter_map(|(name, program)| {
+        let target = targets.get(name)?;
+        Some((program, target))
+    });
+    let queue = Mutex::new(programs.collect::<Vec<_>>());
+    let next = || queue.lock().ok()?.pop();
+    let work = || {
+        while let Some((program, target)) = next() {
+            let _ = load(program, target, btf);
+        }
+    };
+    let others = available_parallelism().map_or(1, NonZero::get).min(LOADERS_MAX) - 1;
+    thread::scope(|scope| {
+        for _ in 0..others {
+            let _ = thread::Builder::new().name("verify".into()).spawn_scoped(scope, work);
+        }
+        work();
+    });
+}
+
+/// Loads a program, if it is not loaded yet, for its attach target.
+fn load(program: &mut Program, target: &str, btf: &Btf) -> Result<(), ProgramError> {
+    let loaded = match program {
+        Program::BtfTracePoint(program) => program.load(target, btf),
+        Program::Iter(program) => program.load(target, btf),
+        Program::FExit(program) => program.load(target, btf),
+        Program::FEntry(program) => program.load(target, btf),
+        Program::TracePoint(program) => program.load(),
+        _ => Err(ProgramError::UnexpectedProgramType),
+    };
+    match loaded {
+        Err(ProgramError::AlreadyLoaded) => Ok(()),
+        loaded => loaded,
+    }
+}
+
 impl Event {
     pub(crate) fn need(&self, settings: Settings<'_>) -> Need {
         (self.needed)(settings)
@@ -249,26 +307,27 @@ impl Event {
 
     /// The best hook first. On fully preemptible kernels, functions come last: they are cheaper
     /// than tracepoints, but some runs would be skipped.
-    fn ways_in_order(&self) -> impl Iterator<Item = &Way> {
+    fn ways_in_order(&self, preempted: bool) -> impl Iterator<Item = &Way> {
         let is_function = |way: &Way| matches!(way, Way::Functions | Way::Entries);
         let mut ways: Vec<&Way> = self.ways.iter().collect();
-        if self.ways.iter().any(is_function) && preemption::is_full() {
+        if self.ways.iter().any(is_function) && preempted {
             ways.sort_by_key(|way| is_function(way));
         }
         ways.into_iter()
     }
 }
 
-/// Attaches the best hook for one event.
+/// Attaches the best hook for one event. `preempted`: [`preemption::is_full`].
 pub(crate) fn attach(
     event: &Event,
     ebpf: &mut Ebpf,
     btf: &Btf,
     settings: Settings<'_>,
+    preempted: bool,
 ) -> Result<(Hook, Attached), ProbeError> {
     let mut tried = Vec::new();
     let mut refused = None;
-    for way in event.ways_in_order().filter(|way| way.is_wanted(settings)) {
+    for way in event.ways_in_order(preempted).filter(|way| way.is_wanted(settings)) {
         match way.attach(ebpf, btf, settings) {
             Ok(attached) => {
                 let hook = Hook { event: event.name.to_owned(), hook: way.describe() };
@@ -318,6 +377,25 @@ impl Way {
         }
     }
 
+    /// Prefix of the programs for functions.
+    fn prefix(&self) -> &'static str {
+        if matches!(self, Self::Entries) { ENTRY_PROGRAM } else { RETURN_PROGRAM }
+    }
+
+    /// Its programs and what each is loaded for.
+    fn programs(&self, btf: &Btf, settings: Settings<'_>) -> Vec<(String, String)> {
+        let one = |program: &str, target: &str| vec![(program.to_owned(), target.to_owned())];
+        match self {
+            Self::TpBtf(program, tracepoint) => one(program, tracepoint),
+            Self::TaskIterator(program) => one(program, VISITS),
+            Self::SysEnters(program)
+            | Self::SysExits(program)
+            | Self::SysExitsOf(program, _)
+            | Self::SysEntersOf(program, _) => one(program, ""),
+            Self::Functions | Self::Entries => programs_of_functions(self.prefix(), btf, settings),
+        }
+    }
+
     fn attach(
         &self,
         ebpf: &mut Ebpf,
@@ -326,24 +404,15 @@ impl Way {
     ) -> Result<Attached, BoxError> {
         match self {
             Self::TpBtf(program, tracepoint) => {
-                let Program::BtfTracePoint(program) = find(ebpf, program)? else {
-                    return Err(wrong_type(program));
-                };
-                program.load(tracepoint, btf)?;
-                Ok(Attached::Links(vec![link::attach(program.fd()?.as_fd())?]))
+                let program = loaded(ebpf, program, tracepoint, btf)?;
+                Ok(Attached::Links(vec![link::attach(program)?]))
             }
             Self::TaskIterator(name) => {
-                let Program::Iter(program) = find(ebpf, name)? else {
-                    return Err(wrong_type(name));
-                };
-                program.load("task", btf)?;
-                Ok(Attached::Iterator(name, link::attach_iterator(program.fd()?.as_fd())?))
+                let program = loaded(ebpf, name, VISITS, btf)?;
+                Ok(Attached::Iterator(name, link::attach_iterator(program)?))
             }
             Self::Functions | Self::Entries => {
-                let prefix = match self {
-                    Self::Entries => ENTRY_PROGRAM,
-                    _ => RETURN_PROGRAM,
-                };
+                let prefix = self.prefix();
                 let attached = attach_functions(prefix, ebpf, btf, settings);
                 if attached.is_err() {
                     // unload all, so that the next hook starts clean
@@ -361,18 +430,19 @@ impl Way {
                 "sys_exit",
                 program,
                 ebpf,
+                btf,
                 calls(settings).map(internal),
                 settings,
             ),
             Self::SysExitsOf(program, calls) => {
-                attach_tracepoints("sys_exit", program, ebpf, calls.iter().copied(), settings)
+                attach_tracepoints("sys_exit", program, ebpf, btf, calls.iter().copied(), settings)
             }
             Self::SysEntersOf(program, calls) => {
-                attach_tracepoints("sys_enter", program, ebpf, calls.iter().copied(), settings)
+                attach_tracepoints("sys_enter", program, ebpf, btf, calls.iter().copied(), settings)
             }
             Self::SysEnters(program) => {
                 let timed = calls(settings).filter(|call| TIMED_CALLS.contains(call));
-                attach_tracepoints("sys_enter", program, ebpf, timed.map(internal), settings)
+                attach_tracepoints("sys_enter", program, ebpf, btf, timed.map(internal), settings)
             }
         }
     }
@@ -383,6 +453,7 @@ fn attach_tracepoints(
     event: &str,
     program: &'static str,
     ebpf: &mut Ebpf,
+    btf: &Btf,
     calls: impl Iterator<Item = &'static str>,
     settings: Settings<'_>,
 ) -> Result<Attached, BoxError> {
@@ -394,15 +465,12 @@ fn attach_tracepoints(
             &opened
         }
     };
-    let Program::TracePoint(program) = find(ebpf, program)? else {
-        return Err(wrong_type(program));
-    };
-    program.load()?;
+    let program = loaded(ebpf, program, "", btf)?;
     let mut links = Vec::new();
     for call in calls {
         let name = format!("{event}_{call}");
         match tracefs.tracepoint_id("syscalls", &name) {
-            Ok(id) => links.push(attach_tracepoint(id, program.fd()?.as_fd())?),
+            Ok(id) => links.push(attach_tracepoint(id, program)?),
             // Newer architectures lack some calls (arm64, riscv64), older kernels others (openat2:
             // 5.6, faccessat2: 5.8).
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -422,30 +490,23 @@ fn attach_functions(
     settings: Settings<'_>,
 ) -> Result<Vec<OwnedFd>, BoxError> {
     let mut links = Vec::new();
-    for call in calls(settings) {
-        let function = format!("{FUNCTION_PREFIX}{}", internal(call));
-        if btf.id_by_type_name_kind(&function, BtfKind::Func).is_err() {
-            // as with tracepoints, not every kernel has every call
-            continue;
-        }
-        let name = format!("{prefix}{}", call.name());
-        if prefix == ENTRY_PROGRAM && !TIMED_CALLS.contains(&call) {
-            continue;
-        }
-        let program = match ebpf.program_mut(&name) {
-            Some(Program::FExit(program)) => {
-                program.load(&function, btf)?;
-                program.fd()?
-            }
-            Some(Program::FEntry(program)) => {
-                program.load(&function, btf)?;
-                program.fd()?
-            }
-            _ => return Err(wrong_type(&name)),
-        };
-        links.push(link::attach(program.as_fd())?);
+    for (name, function) in programs_of_functions(prefix, btf, settings) {
+        links.push(link::attach(loaded(ebpf, &name, &function, btf)?)?);
     }
     if links.is_empty() { Err("this kernel's BTF lacks these functions".into()) } else { Ok(links) }
+}
+
+/// The programs for functions, with these: as with tracepoints, not every kernel has every call.
+fn programs_of_functions(prefix: &str, btf: &Btf, settings: Settings<'_>) -> Vec<(String, String)> {
+    let timed_only = prefix == ENTRY_PROGRAM;
+    calls(settings)
+        .filter(|call| !timed_only || TIMED_CALLS.contains(call))
+        .map(|call| {
+            let function = format!("{FUNCTION_PREFIX}{}", internal(call));
+            (format!("{prefix}{}", call.name()), function)
+        })
+        .filter(|(_, function)| btf.id_by_type_name_kind(function, BtfKind::Func).is_ok())
+        .collect()
 }
 
 /// The wanted calls.
@@ -464,10 +525,26 @@ fn internal(call: Call) -> &'static str {
     }
 }
 
-fn find<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Program, BoxError> {
-    ebpf.program_mut(name).ok_or_else(|| wrong_type(name))
+/// A program, loaded for its attach target if it was not before.
+fn loaded<'a>(
+    ebpf: &'a mut Ebpf,
+    name: &str,
+    target: &str,
+    btf: &Btf,
+) -> Result<BorrowedFd<'a>, BoxError> {
+    let program = ebpf.program_mut(name);
+    let program = program.ok_or_else(|| format!("the BPF object has no program {name}"))?;
+    load(program, target, btf)?;
+    program_fd(program).ok_or_else(|| format!("the program {name} is not loaded").into())
 }
 
-fn wrong_type(name: &str) -> BoxError {
-    format!("the BPF object has no program {name} of the expected type").into()
+pub(crate) fn program_fd(program: &Program) -> Option<BorrowedFd<'_>> {
+    match program {
+        Program::BtfTracePoint(program) => program.fd().ok().map(AsFd::as_fd),
+        Program::FEntry(program) => program.fd().ok().map(AsFd::as_fd),
+        Program::FExit(program) => program.fd().ok().map(AsFd::as_fd),
+        Program::TracePoint(program) => program.fd().ok().map(AsFd::as_fd),
+        Program::Iter(program) => program.fd().ok().map(AsFd::as_fd),
+        _ => None,
+    }
 }

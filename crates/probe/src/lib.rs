@@ -38,6 +38,7 @@ mod error;
 mod hooks;
 mod job_cgroups;
 mod keeper;
+mod kernel_types;
 mod link;
 mod loaded;
 mod loader;

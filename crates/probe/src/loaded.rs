@@ -4,14 +4,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya::Ebpf;
 use aya::maps::{HashMap, Map, MapData};
-use aya::programs::Program;
 use proctrace_record::{Options, Scope};
 use proctrace_trace::Hook;
 
 use crate::caller::Caller;
 use crate::error::ProbeError;
-use crate::hooks::attach_all;
-use crate::loader::{OBJECT, kernel_btf, load_object};
+use crate::hooks::{attach_all, program_fd};
+use crate::kernel_types::kernel_btf;
+use crate::loader::{OBJECT, load_object};
 use crate::options::{EbpfOptions, PIDS_MAX, Settings};
 use crate::tracefs::Tracefs;
 
@@ -129,17 +129,6 @@ fn map_data(map: &Map) -> Option<&MapData> {
         | Map::PerCpuArray(map)
         | Map::HashMap(map)
         | Map::Unsupported(map) => Some(map),
-        _ => None,
-    }
-}
-
-fn program_fd(program: &Program) -> Option<BorrowedFd<'_>> {
-    match program {
-        Program::BtfTracePoint(program) => program.fd().ok().map(AsFd::as_fd),
-        Program::FEntry(program) => program.fd().ok().map(AsFd::as_fd),
-        Program::FExit(program) => program.fd().ok().map(AsFd::as_fd),
-        Program::TracePoint(program) => program.fd().ok().map(AsFd::as_fd),
-        Program::Iter(program) => program.fd().ok().map(AsFd::as_fd),
         _ => None,
     }
 }

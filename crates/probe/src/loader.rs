@@ -1,22 +1,17 @@
 //! Loading the compiled programs into the kernel: relocated by the kernel's types, with the options of a
 //! recording as their constants.
 
-use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, Read};
-use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use aya::maps::MapError;
-use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness, VerifierLogLevel, include_bytes_aligned};
+use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
 use proctrace_record::{Options, Scope};
 
-use crate::btf_extract::{Extracts, extract, names_in_object};
 use crate::caller::{Caller, INITIAL_PID_NAMESPACE, PidNamespace, Recorder};
-use crate::error::{ProbeError, not_permitted, root_cause};
-use crate::hooks::NAMES_ATTACHED_TO;
-use crate::mapping::Mapping;
+use crate::error::{ProbeError, not_permitted};
+use crate::kernel_types::KernelBtf;
 use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Settings};
 
 pub(crate) static OBJECT: &[u8] =
@@ -162,43 +157,6 @@ impl Constants {
             .override_global("caller_user_ns", &self.caller_user_ns, true)
             .override_global("caller_user_ns_level", &self.caller_user_ns_level, true)
             .override_global("empty_programs", &self.empty_programs, true);
-    }
-}
-
-/// The kernel's type information.
-pub(crate) struct KernelBtf {
-    /// The types that the programs refer to, for relocation.
-    pub(crate) named: Btf,
-    /// The ids of attach targets.
-    pub(crate) attachable: Btf,
-}
-
-/// The types of the kernel that `object`, one of our compiled BPF objects, needs.
-pub(crate) fn kernel_btf(object: &[u8]) -> Result<KernelBtf, ProbeError> {
-    let no_btf = |error: io::Error| ProbeError::NoBtf(error.to_string());
-    let mut file = File::open("/sys/kernel/btf/vmlinux").map_err(no_btf)?;
-    let bytes = file.metadata().map_err(no_btf)?.len() as usize;
-    let mut read = Vec::new();
-    // Linux 6.16 and later allow mmap here (commit a539e2a6d51d), which saves a copy of 5 MB.
-    let mapping = Mapping::of_file(file.as_fd(), bytes);
-    let whole = match &mapping {
-        // SAFETY: the kernel never changes its type information.
-        Ok(mapping) => unsafe { mapping.bytes(0, bytes) },
-        Err(_) => {
-            file.read_to_end(&mut read).map_err(no_btf)?;
-            &read
-        }
-    };
-    let parse = |bytes: &[u8]| {
-        Btf::parse(bytes, Endianness::default())
-            .map_err(|error| ProbeError::NoBtf(root_cause(&error)))
-    };
-    let names = names_in_object(object);
-    match names.and_then(|names| extract(whole, &names, NAMES_ATTACHED_TO)) {
-        Some(Extracts { named, attachable }) => {
-            Ok(KernelBtf { named: parse(&named)?, attachable: parse(&attachable)? })
-        }
-        None => Ok(KernelBtf { named: parse(whole)?, attachable: parse(whole)? }),
     }
 }
 

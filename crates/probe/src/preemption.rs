@@ -8,6 +8,8 @@
 
 use std::fs;
 
+use crate::kernel_types::KernelTypes;
+
 /// Preemption of tasks that are in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -28,17 +30,17 @@ pub(crate) fn is_full() -> bool {
         .or_else(|| by_command_line(&read("/proc/cmdline")))
         .or_else(|| by_config(&read(&format!("/boot/config-{release}"))))
         .or_else(|| by_version(&read("/proc/version")));
-    acts_as_full(mode, knows_function(b"__hrtimer_rearm_deferred"))
+    acts_as_full(mode, || knows_function(b"__hrtimer_rearm_deferred"))
 }
 
 /// Since 7.1 (9213aa4784cf, whose function BTF has) each end of a time slice preempts at once, by a timer of its own and
 /// also with preempt=lazy: 37 parked tasks caused 42,207 skips there. From then on x86 and arm64 have no other mode than
 /// these two, so that one that is not known is one of them.
-fn acts_as_full(mode: Option<Mode>, slices_end_at_once: bool) -> bool {
+fn acts_as_full(mode: Option<Mode>, slices_end_at_once: impl FnOnce() -> bool) -> bool {
     match mode {
         Some(Mode::Full) => true,
         Some(Mode::Voluntary) => false,
-        Some(Mode::Lazy) | None => slices_end_at_once,
+        Some(Mode::Lazy) | None => slices_end_at_once(),
     }
 }
 
@@ -51,11 +53,8 @@ pub(crate) fn skips_silently() -> bool {
     is_full() && !knows_function(b"bpf_task_storage_get_recur")
 }
 
-/// True if the kernel's types have a name, which ends in NUL there.
 fn knows_function(name: &[u8]) -> bool {
-    let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
-    let named = [b"\0", name, b"\0"].concat();
-    types.windows(named.len()).any(|bytes| bytes == named)
+    KernelTypes::open().is_ok_and(|types| types.have(name))
 }
 
 fn by_name(name: &str) -> Mode {
@@ -124,9 +123,9 @@ mod tests {
     #[test]
     fn lazy_is_full_where_slices_end_at_once() {
         for mode in [Some(Mode::Lazy), None] {
-            assert!(acts_as_full(mode, true) && !acts_as_full(mode, false), "{mode:?}");
+            assert!(acts_as_full(mode, || true) && !acts_as_full(mode, || false), "{mode:?}");
         }
-        assert!(acts_as_full(Some(Mode::Full), false));
-        assert!(!acts_as_full(Some(Mode::Voluntary), true));
+        assert!(acts_as_full(Some(Mode::Full), || false));
+        assert!(!acts_as_full(Some(Mode::Voluntary), || true));
     }
 }

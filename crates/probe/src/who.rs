@@ -11,8 +11,9 @@ use aya::{Ebpf, include_bytes_aligned};
 
 use crate::credentials::Credentials;
 use crate::error::ProbeError;
+use crate::kernel_types::kernel_btf;
 use crate::link;
-use crate::loader::{kernel_btf, new_loader};
+use crate::loader::new_loader;
 use crate::program_info;
 use crate::task_iterator::TaskIterator;
 
