@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::error::RulesError;
 use crate::pack::{Pack, Tier};
-use crate::steps::{COORDINATORS_MAX, Coordinator, NINJA_LOG, SnakemakeRecord, StepRules};
+use crate::steps::{
+    ActionLog, COORDINATORS_MAX, Coordinator, NINJA_LOG, SnakemakeRecord, StepRules,
+};
 
 /// The classification rules: packs in order of precedence.
 #[derive(Debug, Clone)]
@@ -103,6 +105,8 @@ impl Rules {
             self.steps.declared.graph_mut().add_dot(name, content)?;
         } else if content.starts_with(NINJA_LOG) {
             self.steps.declared.add_ninja_log(name, content)?;
+        } else if ActionLog::is(content) {
+            self.steps.declared.add_action_log(name, content)?;
         } else if is_data_base_of_make(content) {
             self.steps.declared.graph_mut().add_make(name, content)?;
         } else if is_trace_of_nextflow(content) {

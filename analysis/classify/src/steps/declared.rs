@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::action_log::ActionLog;
 use super::command::{of_text, program};
 use super::ninja_log::NinjaLog;
-use super::{FileGraph, Named, NamedBy, Run, name_of};
+use super::{FileGraph, Named, NamedBy, O2DPG, Run, SNAKEMAKE, name_of};
 use crate::call::ARGUMENTS_MAX;
 use crate::error::RulesError;
 use crate::fast::FastMap;
@@ -28,6 +29,7 @@ pub struct Declared {
     /// Indices of those with a pattern for the command or the directory only.
     by_pattern: Vec<usize>,
     ninja_logs: Vec<NinjaLog>,
+    action_logs: Vec<ActionLog>,
     /// What files are made from, as the tools that build them say.
     pub graph: Arc<FileGraph>,
 }
@@ -157,7 +159,7 @@ enum Json {
 impl Declared {
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty() && self.ninja_logs.is_empty()
+        self.steps.is_empty() && self.ninja_logs.is_empty() && self.action_logs.is_empty()
     }
 
     /// The step of this name.
@@ -200,6 +202,15 @@ impl Declared {
     /// If it is not well-formed.
     pub fn add_ninja_log(&mut self, file: &str, log: &[u8]) -> Result<(), RulesError> {
         self.ninja_logs.push(NinjaLog::parse(file, log)?);
+        Ok(())
+    }
+
+    /// Adds what the log of O2DPG's runner says: names of tasks by their processes. `file` is used in messages.
+    ///
+    /// # Errors
+    /// If it names none.
+    pub fn add_action_log(&mut self, file: &str, log: &[u8]) -> Result<(), RulesError> {
+        self.action_logs.push(ActionLog::parse(file, log)?);
         Ok(())
     }
 
@@ -292,15 +303,23 @@ impl Declared {
         Ok(())
     }
 
-    /// The step that a program run of this pid at this time (since 1970) is. `is_of_snakemake`: Snakemake itself started it.
+    /// The step that a program run of this pid at this time (since 1970) is. `is_of`: the coordinator of this name itself
+    /// started it.
     pub(super) fn of(
         &self,
         run: &Run<'_, '_>,
         (pid, ns): (i32, u64),
-        is_of_snakemake: bool,
+        is_of: impl Fn(&str) -> bool,
     ) -> Option<Named> {
         if self.is_empty() {
             return None;
+        }
+        let named =
+            |name, group| Named { name, group, by: NamedBy::Table, coordinator: String::new() };
+        if is_of(O2DPG)
+            && let Some(task) = self.action_logs.iter().find_map(|log| log.task(pid, ns))
+        {
+            return Some(named(task.name.clone(), task.group.clone()));
         }
         // Of a shell, the text that it was given, or all of its command line.
         let lines = [run.call.text.unwrap_or(run.line()), run.line()];
@@ -313,7 +332,7 @@ impl Declared {
         let of_cut =
             of_cut.filter(|(command, _)| lines.iter().any(|line| command.starts_with(line)));
         let of_cut = of_cut.flat_map(|(_, at)| at);
-        let of_end = run.call.text.filter(|_| is_of_snakemake);
+        let of_end = run.call.text.filter(|_| is_of(SNAKEMAKE));
         let of_end = of_end.and_then(|text| self.by_end.get(of_text(text))).into_iter().flatten();
         // The same command may be that of steps in several directories, and one may be in any.
         let rank = |step: &DeclaredStep| {
@@ -337,8 +356,6 @@ impl Declared {
                 _ => (best, is_one) = (Some(step), true),
             }
         }
-        let named =
-            |name, group| Named { name, group, by: NamedBy::Table, coordinator: String::new() };
         match best.filter(|_| is_one) {
             Some(step) => Some(named(step.name.clone(), step.group.clone())),
             None => {
@@ -434,13 +451,17 @@ impl From<NextflowTask> for Row {
     }
 }
 
+/// The group of a task of O2DPG: its name without the number of its time frame.
+pub(super) fn group_of(task: &str) -> Option<String> {
+    let (group, number) = task.rsplit_once('_')?;
+    let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    is_number.then(|| group.to_owned())
+}
+
 impl From<Stage> for Row {
     fn from(stage: Stage) -> Self {
-        let timeframes = stage.name.rsplit_once('_').filter(|(_, number)| {
-            !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
-        });
         Self {
-            group: timeframes.map(|(group, _)| group.to_owned()),
+            group: group_of(&stage.name),
             pid: None,
             begin: None,
             directory: stage.cwd,

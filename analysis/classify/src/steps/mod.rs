@@ -1,5 +1,6 @@
 //! Steps: which program runs begin a unit of work of whatever coordinates the job, and what it is called.
 
+mod action_log;
 mod command;
 mod coordinator;
 mod declared;
@@ -15,6 +16,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use proctrace_wire::Exec;
 
+pub(crate) use action_log::ActionLog;
 pub use coordinator::Coordinator;
 pub use declared::{Declared, DeclaredStep};
 pub use graph::FileGraph;
@@ -120,6 +122,9 @@ pub type Coordinating = u64;
 
 /// The coordinator whose records name shell commands: of a Snakemake that runs a single job for another one, that job is the step.
 const SNAKEMAKE: &str = "snakemake";
+
+/// The coordinator whose log names processes that it itself started.
+const O2DPG: &str = "o2dpg";
 
 /// Maximum number of coordinators.
 pub const COORDINATORS_MAX: usize = Coordinating::BITS as usize;
@@ -248,7 +253,7 @@ impl StepRules {
         };
         let with = |step: Option<Named>, is_told| RunOf { coordinating, step, is_told };
         let is_of = |name: &str| of(started_by).any(|(_, it)| it.name == name);
-        if let Some(named) = self.declared.of(&run, pid_and_ns, is_of(SNAKEMAKE)) {
+        if let Some(named) = self.declared.of(&run, pid_and_ns, is_of) {
             return with(Some(named), false);
         }
         match ruled(started_by, true) {

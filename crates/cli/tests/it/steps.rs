@@ -156,7 +156,9 @@ fn variables_and_marks_name_steps_and_a_job_without_any_has_none() {
 
 /// A runner of workflows of the kind of O2DPG's: it starts each stage by bash in its directory when its needs are done.
 const RUNNER: &str = "
-import json, os, subprocess, sys
+import json, logging, os, subprocess, sys
+logging.basicConfig(filename='pipeline_action_1.log', filemode='w', level='DEBUG',
+    format='%(asctime)s %(levelname)s %(message)s')
 stages = json.load(open(sys.argv[1]))['stages']
 done, running = set(), {}
 while len(done) < len(stages):
@@ -165,9 +167,11 @@ while len(done) < len(stages):
         if name not in done and name not in running and all(need in done for need in stage['needs']):
             os.makedirs(stage['cwd'], exist_ok=True)
             command = ['/bin/bash', '-c', stage['cmd']]
+            logging.debug('Submitting tid=%d %s (nice=%d)', stages.index(stage), name, 0)
             running[name] = subprocess.Popen(command, cwd=stage['cwd'])
     name, process = next(iter(running.items()))
     assert process.wait() == 0, name
+    logging.info('Task pid=%d tid=%d %s finished rc=%d', process.pid, 0, name, 0)
     del running[name]
     done.add(name)
 ";
@@ -270,6 +274,34 @@ fn files_between_stages_of_a_workflow_are_those_that_its_commands_imply() {
         let files = section(&trace, "step-files", &["--steps", steps.to_str().unwrap()]);
         assert_eq!(files["step_missing_needs"], json!([]), "{files:#}");
         assert_eq!(files["step_unused_needs"], json!([]), "{files:#}");
+    }
+}
+
+/// Nothing but their processes tells these apart.
+#[test]
+fn stages_with_the_same_command_are_known_by_the_log_of_the_runner() {
+    let place = tempfile::tempdir().unwrap();
+    let stage = |name: &str, needs: &[&str]| json!({"name": name, "needs": needs, "cwd": "./", "cmd": "sleep 0.1; true"});
+    let workflow =
+        json!({"stages": [stage("a_1", &[]), stage("a_2", &[]), stage("last", &["a_1", "a_2"])]});
+    let recorded = run_workflow(place.path(), &workflow, "ebpf");
+    let (workflow, log) =
+        (place.path().join("workflow.json"), place.path().join("pipeline_action_1.log"));
+    let sql = "select step, step_group from steps where named_by = 'table' order by begin_ns";
+    let steps = |files: &[&Path]| {
+        let options: Vec<&str> =
+            files.iter().flat_map(|file| ["--steps", file.to_str().unwrap()]).collect();
+        query(&recorded.trace(), &options, sql)
+    };
+    assert_eq!(steps(&[&workflow]), [], "none is certain");
+    let expected =
+        [json!({"step": "a_1", "step_group": "a"}), json!({"step": "a_2", "step_group": "a"})];
+    for files in [&[&*log][..], &[&log, &workflow], &[&workflow, &log]] {
+        let found = steps(files);
+        assert_eq!(
+            (found.len(), &found[..2], &found[2]["step"]),
+            (3, &expected[..], &json!("last"))
+        );
     }
 }
 
