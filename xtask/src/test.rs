@@ -6,9 +6,9 @@ use xtask::run::{built, cargo_that_can_be_interrupted, is_root, run as execute};
 use xtask::setup;
 
 use crate::payloads;
-use crate::{prmon, repeat, verifier};
+use crate::{nextflow, prmon, repeat, verifier};
 
-/// Leaves out the tests of fleets on Spark, which take Java 17 and a package of 450 MB.
+/// Leaves out the tests that take Java 17: of fleets on Spark, a package of 450 MB, and of Nextflow.
 const WITHOUT_SPARK: &str = "--no-spark";
 /// Prefix of the names of these tests.
 const SPARK_TESTS: &str = "spark_";
@@ -43,6 +43,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         }
     }
     let prmon = prmon::scripts()?;
+    // It needs Java too.
+    let nextflow = if with_spark { nextflow::archives()? } else { None };
+    if nextflow.is_none() && without_index.is_none() {
+        choice.extend(["--skip", nextflow::TESTS]);
+    }
     // Tests that were selected run as they were selected: names of both kinds would be one filter.
     let passes: &[(&[&str], &[&str])] = if arguments.is_empty() {
         &[(&[], TOGETHER), (&["--test", "it"], ALONE)]
@@ -61,6 +66,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         command.args(*tests).args(&choice);
         if let Some(scripts) = &prmon {
             command.env(prmon::VARIABLE, scripts);
+        }
+        if let Some(archives) = &nextflow {
+            command.env(nextflow::VARIABLE, archives);
         }
         if !is_root() {
             // cargo builds as our own user, and only the test programs run as root.
@@ -91,6 +99,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         println!(
             "\nNOT RUN: prmon's own scripts on our export; their repository cannot be reached."
         );
+    }
+    if nextflow.is_none() && with_spark {
+        println!("\nNOT RUN: the test that records Nextflow, whose archives cannot be reached.");
     }
     if let Some(reason) = without_index {
         println!("\nNOT RUN: the tests counted as ignored, which need Python packages. {reason}");

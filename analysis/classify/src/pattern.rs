@@ -1,4 +1,4 @@
-//! Patterns of rules: `*` matches anything, `{}` captures one word.
+//! Patterns of rules: `*` matches anything, `{}` captures one word; of several words, what is from the first to the last.
 
 /// A piece of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,11 +68,13 @@ impl Pattern {
         self.find(text).is_some()
     }
 
-    /// The captured word, the whole text if the pattern captures none, or `None` if it does not
-    /// match.
+    /// The captured word, or from the first captured word to the end of the last; the whole text if the pattern captures
+    /// none, or `None` if it does not match.
     pub fn find<'a>(&self, text: &'a [u8]) -> Option<&'a [u8]> {
-        let mut search = Search { text, failed: vec![None; self.pieces.len()], word: None };
-        search.from(&self.pieces, 0).then(|| search.word.unwrap_or(text))
+        let mut search = Search { text, failed: vec![None; self.pieces.len()], captured: None };
+        search
+            .from(&self.pieces, 0)
+            .then(|| search.captured.map_or(text, |(from, to)| &text[from..to]))
     }
 }
 
@@ -87,7 +89,8 @@ struct Search<'a> {
     /// Failed attempts by number of remaining pieces: where this piece failed, and how far that
     /// attempt reached.
     failed: Vec<Option<(usize, usize)>>,
-    word: Option<&'a [u8]>,
+    /// Begin of the first and end of the last word.
+    captured: Option<(usize, usize)>,
 }
 
 impl Search<'_> {
@@ -111,7 +114,8 @@ impl Search<'_> {
         for end in ends {
             if self.from(rest, end) {
                 if *first == Piece::Word {
-                    self.word = Some(&self.text[at..end]);
+                    // Later words are known already.
+                    self.captured = Some((at, self.captured.map_or(end, |(_, last)| last)));
                 }
                 return true;
             }
@@ -153,6 +157,14 @@ mod tests {
         assert_eq!(find("worker_{}", "worker_12"), Some("12"));
         assert_eq!(find("worker_{}", "worker_"), None);
         assert_eq!(find("shared_writer", "shared_writer"), Some("shared_writer"));
+    }
+
+    #[test]
+    fn several_words_are_kept_with_what_is_between() {
+        assert_eq!(find("*/work/{}/{}", "/w/work/3f/a01b"), Some("3f/a01b"));
+        assert_eq!(find("*/{}/{}", "/w/work/3f/a01b"), Some("3f/a01b"));
+        assert_eq!(find("{}*{}!", "ab cd ef!"), Some("ab cd ef"));
+        assert_eq!(find("*/work/{}/{}", "/w/work/3f"), None);
     }
 
     #[test]

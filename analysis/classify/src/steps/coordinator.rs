@@ -285,10 +285,10 @@ fn part(part: FilePart) -> Result<Part, &'static str> {
         let pattern = Pattern::new(pattern);
         match (pattern.is_too_long(), pattern.words()) {
             (true, _) => Err(TOO_LONG),
-            (_, 1) => Ok(pattern),
+            (_, 1..) => Ok(pattern),
             // The name does not depend on what it matches.
             (_, 0) if part.called.as_ref().is_some_and(|name| !name.contains("{}")) => Ok(pattern),
-            _ => Err("a pattern of a name needs one {}"),
+            _ => Err("a pattern of a name needs a {}"),
         }
     };
     let given = (&part.option, &part.line, &part.directory, &part.variable);

@@ -176,7 +176,7 @@ fn built_in_rules_are_well_formed_and_name_their_steps() {
             "/w",
             is("py:n=0", "py"),
         ),
-        (&["java"], &["/bin/bash", ".command.run"], "/w/work/ab/cdef01", is("cdef01", "task")),
+        (&["java"], &["/bin/bash", ".command.run"], "/w/work/ab/cdef01", is("ab/cdef01", "task")),
         (
             &["/usr/bin/python3", "/o/MC/workflow_runner/o2dpg_workflow_runner.py", "-f", "w.json"],
             &["/bin/bash", "-c", ". jobutils.sh; taskwrapper sgnsim_3.log 'o2-sim'"],
@@ -221,7 +221,7 @@ fn rules_from_outside_come_before_others_and_say_what_is_wrong() {
         ("[[step]]\ncalled = [{ as = \"x\" }]\n", "m.toml:1:1: no `coordinator` can have"),
         (
             "coordinator = [\"x\"]\n[[step]]\ncalled = [{ line = \"a\" }]\n",
-            "m.toml:2:1: a pattern of a name needs one {}",
+            "m.toml:2:1: a pattern of a name needs a {}",
         ),
         (
             "coordinator = [\"x\"]\n[[step]]\ncalled = [{ line = \"{}\", program = true }]\n",

@@ -1,6 +1,7 @@
 //! Steps of real engines of workflows, builds and tests: those that they themselves say they ran.
 //!
-//! Engines in Python are installed once from PyPI into an environment below cargo's target directory.
+//! Engines in Python are installed once from PyPI into an environment below cargo's target directory; Nextflow is fetched by
+//! `cargo xtask test`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -247,6 +248,62 @@ fn tools_of_cwltool_are_those_in_its_log() {
         .collect();
     assert_eq!(said.len(), 2, "{log}");
     assert_eq!(names(&recorded.trace(), "cwltool"), said);
+}
+
+const PIPELINE: &str = r#"
+process ALIGN {
+    tag "$sample"
+    errorStrategy 'retry'
+    input: val sample
+    output: path "${sample}.bam"
+    script: "echo $sample > ${sample}.bam; sleep 0.2; test $sample != B -o $task.attempt -gt 1"
+}
+process MERGE {
+    input: path bams
+    output: path "all"
+    script: "cat $bams > all"
+}
+workflow { ALIGN(Channel.of('A', 'B', 'C')); MERGE(ALIGN.out.collect()) }
+"#;
+
+/// Packages that this version's own script opens to it where Java is 17.
+const OPENED: &str = "java.lang java.io java.nio java.net java.util java.util.concurrent.locks \
+    java.util.concurrent.atomic java.util.regex sun.nio.ch sun.nio.fs sun.net.www.protocol.http \
+    sun.net.www.protocol.https sun.net.www.protocol.ftp sun.net.www.protocol.file jdk.internal.misc jdk.internal.vm";
+
+/// One of them fails and is run again.
+#[test]
+#[ignore = "needs Java, and Nextflow's archives in the directory NEXTFLOW_JARS"]
+fn nextflow_runs_the_tasks_in_its_trace() {
+    let jars = std::env::var("NEXTFLOW_JARS").expect("the directory of Nextflow's archives");
+    let place = place(&[("main.nf", PIPELINE)]);
+    let script = format!(
+        "export HOME=$PWD NXF_HOME=$PWD/home NXF_OFFLINE=true
+        java $(printf -- '--add-opens=java.base/%s=ALL-UNNAMED ' {OPENED}) -cp '{jars}/*' \
+            nextflow.cli.Launcher run main.nf -with-trace trace.txt -ansi-log false"
+    );
+    let (recorded, log) = run(place.path(), &[], &script);
+    let table = place.path().join("trace.txt");
+    let said = fs::read_to_string(&table).unwrap();
+    let column = |name: &str| -> Vec<String> {
+        let at = said.lines().next().unwrap().split('\t').position(|it| it == name).unwrap();
+        said.lines().skip(1).map(|line| line.split('\t').nth(at).unwrap().to_owned()).collect()
+    };
+    let (tasks, codes, places) = (column("name"), column("exit"), column("hash"));
+    assert_eq!(tasks.len(), 5, "{said}{log}");
+    let sql = "select step, step_group, exit_code from steps";
+    let steps = query(&recorded.trace(), &["--steps", table.to_str().unwrap()], sql);
+    let found = steps.iter().map(|row| format!("{} {}", text(&row["step"]), row["exit_code"]));
+    let expected = tasks.iter().zip(codes).map(|(task, code)| format!("{task} {code}"));
+    assert_eq!(sorted(found.collect()), sorted(expected.collect()), "{said}");
+    let groups: Vec<String> = steps.iter().map(|row| text(&row["step_group"]).to_owned()).collect();
+    assert_eq!(sorted(groups), ["ALIGN", "ALIGN", "ALIGN", "ALIGN", "MERGE"]);
+    // Without its trace, the directories of the tasks, whose beginnings its trace has.
+    let found = sorted(names(&recorded.trace(), "nextflow"));
+    assert_eq!(found.len(), 5, "{found:?}");
+    for (found, place) in found.iter().zip(sorted(places)) {
+        assert!(found.starts_with(&place), "{found} {place}");
+    }
 }
 
 #[test]
