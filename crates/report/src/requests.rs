@@ -40,7 +40,7 @@ impl RequestSyntax {
         let (jobs, groups): (Vec<_>, Vec<_>) =
             requests.iter().partition(|request| request.group.is_none());
         match self {
-            Self::Slurm => script(&jobs, &groups, ("#SBATCH ", " "), slurm_options),
+            Self::Slurm => slurm(&jobs, &groups),
             Self::HtCondor => script(&jobs, &groups, ("", ", "), condor_commands),
             Self::Snakemake => snakemake(&named(&groups)),
             Self::Nextflow => nextflow(&named(&groups)),
@@ -90,6 +90,17 @@ fn script(
         let _ = writeln!(text, "# a step of {name}: {}", lines(group).join(separator));
     }
     text
+}
+
+/// Disk space is a comment: Slurm refuses a job that asks for it where a site has not said what its nodes have, which is so
+/// by default (slurm.conf(5), TmpDisk).
+fn slurm(jobs: &[&Request], groups: &[&Request]) -> String {
+    let mut text = script(jobs, &[], ("#SBATCH ", " "), slurm_options);
+    for bytes in jobs.iter().filter_map(|job| job.disk_bytes) {
+        let mebibytes = bytes.div_ceil(MEBIBYTE);
+        let _ = writeln!(text, "# where slurm.conf has TmpDisk: --tmp={mebibytes}M");
+    }
+    text + &script(&[], groups, ("#SBATCH ", " "), slurm_options)
 }
 
 fn slurm_options(request: &Request) -> Vec<String> {
@@ -191,6 +202,7 @@ mod tests {
     #[test]
     fn slurm_has_lines_for_the_job_and_comments_for_steps() {
         let expected = "#SBATCH --cpus-per-task=2\n#SBATCH --mem=1002M\n#SBATCH --time=01:30:00\n\
+            # where slurm.conf has TmpDisk: --tmp=2003M\n\
             # a step of align: --cpus-per-task=2 --mem=477M --time=01:30:00\n\
             # a step of a\\'\\n#SBATCH --wrap=x: --cpus-per-task=2 --time=01:30:00\n";
         assert_eq!(RequestSyntax::Slurm.write(&all()), expected);
