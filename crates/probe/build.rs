@@ -28,20 +28,36 @@ fn main() {
         && fs::read_to_string(prebuilt.join("sources.txt")).is_ok_and(|of| of == sources);
     for name in objects::NAMES {
         let object = out.join(format!("{name}.o"));
+        let packed = out.join(format!("{name}.o.zlib"));
         if is_current {
-            unpack(&prebuilt.join(architecture).join(format!("{name}.o.zlib")), &object);
+            take(&prebuilt.join(architecture).join(format!("{name}.o.zlib")), &packed);
         } else if let Err(error) = objects::compile(&bpf, name, architecture, &object) {
             panic!(
                 "{error}. The sources in bpf/ are not those of bpf/prebuilt, so clang and the libbpf headers are \
                  needed: `cargo xtask setup` installs them, `cargo xtask bpf build` renews bpf/prebuilt"
             );
+        } else {
+            pack(&object, &packed);
         }
     }
 }
 
-fn unpack(packed: &Path, object: &Path) {
-    let bytes = fs::read(packed).unwrap_or_else(|error| panic!("{}: {error}", packed.display()));
-    let bytes = miniz_oxide::inflate::decompress_to_vec_zlib(&bytes)
-        .unwrap_or_else(|error| panic!("{}: {error}", packed.display()));
-    fs::write(object, bytes).unwrap_or_else(|error| panic!("{}: {error}", object.display()));
+fn read(file: &Path) -> Vec<u8> {
+    fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn write(file: &Path, bytes: &[u8]) {
+    fs::write(file, bytes).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+}
+
+fn pack(object: &Path, packed: &Path) {
+    write(packed, &miniz_oxide::deflate::compress_to_vec_zlib(&read(object), 9));
+}
+
+/// Copies a packed object that can be unpacked.
+fn take(prebuilt: &Path, packed: &Path) {
+    let bytes = read(prebuilt);
+    miniz_oxide::inflate::decompress_to_vec_zlib(&bytes)
+        .unwrap_or_else(|error| panic!("{}: {error}", prebuilt.display()));
+    write(packed, &bytes);
 }

@@ -9,10 +9,11 @@ use proctrace_record::Options;
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::caller::Caller;
+use crate::compiled;
 use crate::error::{ADVICE, ProbeError};
 use crate::hooks::{EVENTS, Need, attach};
 use crate::kernel_types::kernel_btf;
-use crate::loader::{OBJECT, load_object};
+use crate::loader::load_object;
 use crate::options::{EbpfOptions, Settings};
 use crate::rights::Rights;
 use crate::seccomp::forbids_bpf;
@@ -78,7 +79,7 @@ fn kernel() -> Check {
 }
 
 fn btf() -> Check {
-    match kernel_btf(OBJECT) {
+    match kernel_btf(&compiled::programs()) {
         Ok(_) => Check::good("BTF type information", "/sys/kernel/btf/vmlinux"),
         Err(error) => Check::bad(
             "BTF type information",
@@ -220,13 +221,14 @@ fn preemption() -> Check {
 }
 
 fn hooks() -> Vec<Check> {
-    let Ok(btf) = kernel_btf(OBJECT) else { return Vec::new() };
+    let object = compiled::programs();
+    let Ok(btf) = kernel_btf(&object) else { return Vec::new() };
     // The smallest rings suffice: nothing is recorded.
     let own = EbpfOptions { ring_bytes: 4096, ..EbpfOptions::default() };
     let settings =
         Settings { wanted: &Options::default(), ebpf: &own, cgroup: None, tracefs: None };
     let caller = Caller::this_process();
-    let mut ebpf = match caller.and_then(|caller| load_object(settings, &btf, &caller)) {
+    let mut ebpf = match caller.and_then(|caller| load_object(&object, settings, &btf, &caller)) {
         Ok(ebpf) => ebpf,
         Err(error) => {
             // The other lines repeat what the check of privileges says.

@@ -30,6 +30,7 @@
 mod btf_extract;
 mod caller;
 mod capable;
+mod compiled;
 mod credentials;
 mod detach;
 pub mod doctor;
@@ -44,6 +45,7 @@ mod loaded;
 mod loader;
 mod mapping;
 mod object;
+
 mod options;
 mod perf_event;
 mod preemption;

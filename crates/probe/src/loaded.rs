@@ -8,10 +8,11 @@ use proctrace_record::{Options, Scope};
 use proctrace_trace::Hook;
 
 use crate::caller::Caller;
+use crate::compiled;
 use crate::error::ProbeError;
 use crate::hooks::{attach_all, program_fd};
 use crate::kernel_types::kernel_btf;
-use crate::loader::{OBJECT, load_object};
+use crate::loader::load_object;
 use crate::options::{EbpfOptions, PIDS_MAX, Settings};
 use crate::tracefs::Tracefs;
 
@@ -73,8 +74,9 @@ impl Loaded {
         tracefs: Option<&Tracefs>,
     ) -> Result<Self, ProbeError> {
         let settings = Settings { wanted, ebpf: options, cgroup, tracefs };
-        let btf = kernel_btf(OBJECT)?;
-        let mut ebpf = load_object(settings, &btf, caller)?;
+        let object = compiled::programs();
+        let btf = kernel_btf(&object)?;
+        let mut ebpf = load_object(&object, settings, &btf, caller)?;
         ask_for_pids(&mut ebpf, &wanted.scope)?;
         let hooks = attach_all(&mut ebpf, &btf.attachable, settings)?;
         let mut programs = Vec::new();

@@ -6,16 +6,13 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use aya::maps::MapError;
-use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
+use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use proctrace_record::{Options, Scope};
 
 use crate::caller::{Caller, INITIAL_PID_NAMESPACE, PidNamespace, Recorder};
 use crate::error::{ProbeError, not_permitted};
 use crate::kernel_types::KernelBtf;
 use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Settings};
-
-pub(crate) static OBJECT: &[u8] =
-    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o"));
 
 /// Must equal the constant in recorder.bpf.h.
 const SCRATCHES_A_CPU: u32 = 2;
@@ -160,7 +157,9 @@ impl Constants {
     }
 }
 
+/// Loads `object`, the programs of a recording, without their programs' code being given to the kernel yet.
 pub(crate) fn load_object(
+    object: &[u8],
     settings: Settings<'_>,
     btf: &KernelBtf,
     caller: &Caller,
@@ -195,7 +194,7 @@ pub(crate) fn load_object(
         .map_max_entries("waits", settings.waits_ring_bytes())
         .map_max_entries("scratches", SCRATCHES_A_CPU * u32::try_from(cpus).unwrap_or(1));
     constants.set(&mut loader);
-    let loaded = loader.load(OBJECT);
+    let loaded = loader.load(object);
     let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, memlock);
     loaded.map_err(|error| match (not_permitted(&error), error) {
         (Some(source), _) => ProbeError::not_permitted("loading", source),

@@ -267,11 +267,12 @@ fn check_pids(wanted: &Options, rights: Rights) -> Result<(), ProbeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loader::OBJECT;
+    use crate::compiled;
 
     #[test]
     fn every_program_has_a_kind_of_record() {
-        let object = aya_obj::Object::parse(OBJECT).expect("the object that was compiled in");
+        let object =
+            aya_obj::Object::parse(&compiled::programs()).expect("the object that was compiled in");
         assert!(object.programs.len() > 10, "{:?}", object.programs.keys());
         for name in object.programs.keys() {
             assert_ne!(kind_of_program(name), Kind::Loss, "{name}");

@@ -5,10 +5,11 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use aya::Ebpf;
 use aya::maps::{Array, MapData};
 use aya::programs::Program;
-use aya::{Ebpf, include_bytes_aligned};
 
+use crate::compiled;
 use crate::credentials::Credentials;
 use crate::error::ProbeError;
 use crate::kernel_types::kernel_btf;
@@ -16,8 +17,6 @@ use crate::link;
 use crate::loader::new_loader;
 use crate::program_info;
 use crate::task_iterator::TaskIterator;
-
-static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/who.bpf.o"));
 
 /// Must equal WHO_MAPS_MAX of who.h.
 const MAPS_MAX: usize = 8;
@@ -92,11 +91,12 @@ impl TaskRecords {
     /// # Errors
     /// When the kernel refuses.
     pub fn load() -> Result<Self, ProbeError> {
-        let btf = kernel_btf(OBJECT)?;
+        let object = compiled::who();
+        let btf = kernel_btf(&object)?;
         let mut loader = new_loader();
         let mut ebpf = loader
             .btf(Some(&btf.named))
-            .load(OBJECT)
+            .load(&object)
             .map_err(|error| ProbeError::Load(error.into()))?;
         let mut link_of = |name: &'static str, visits: &str| {
             let set_up = ProbeError::set_up("iterator");

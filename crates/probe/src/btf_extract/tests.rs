@@ -122,7 +122,7 @@ fn what_can_be_attached_to_keeps_its_place() {
 fn this_kernels_types_keep_their_ids() {
     use aya_obj::btf::BtfKind::{Func, Struct, Typedef};
     let whole = std::fs::read("/sys/kernel/btf/vmlinux").unwrap();
-    let names = names_in_object(crate::loader::OBJECT).unwrap();
+    let names = names_in_object(&crate::compiled::programs()).unwrap();
     assert!(names.contains(&b"task_struct"[..]) && !names.contains(&b"rq"[..]));
     let prefixes = [b"btf_trace_".as_slice(), b"bpf_iter_task"];
     let extracts = extract(&whole, &names, &prefixes).unwrap();

@@ -1,0 +1,32 @@
+//! The compiled BPF objects, which lie packed in the binary: unpacked, the one of a recording has 0.9 MB.
+
+use miniz_oxide::inflate::decompress_to_vec_zlib;
+
+static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o.zlib"));
+static WHO: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/who.bpf.o.zlib"));
+
+/// The programs of a recording.
+pub(crate) fn programs() -> Vec<u8> {
+    unpacked(PROGRAMS)
+}
+
+/// The iterators that say who a process is.
+pub(crate) fn who() -> Vec<u8> {
+    unpacked(WHO)
+}
+
+fn unpacked(packed: &[u8]) -> Vec<u8> {
+    decompress_to_vec_zlib(packed).expect("the build packed it, or checked that it can be unpacked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_are_elf_files() {
+        for object in [programs(), who()] {
+            assert!(object.starts_with(b"\x7fELF"));
+        }
+    }
+}
