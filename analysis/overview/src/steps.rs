@@ -336,6 +336,18 @@ mod tests {
         assert_eq!(names, ["span b7ad6b7169203332"]);
     }
 
+    /// Java runs another program first, in the place of what it was asked for.
+    #[test]
+    fn a_step_begins_with_what_was_asked_for() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.exec(0, 1, "/usr/bin/just", (0, 0)).fork(MS, 1, 2);
+        scene.exec(2 * MS, 2, "/usr/lib/jvm/java-17/lib/jspawnhelper", (0, 0));
+        scene.exec(3 * MS, 2, "/bin/false", (0, 0)).exit(5 * MS, 2, (0, 0));
+        let recording = scene.exit(7 * MS, 1, (0, 0)).load(None);
+        let steps: Vec<_> = sums(&recording).iter().map(|sum| sum.wall_ns()).collect();
+        assert_eq!((&*recording.steps.all[0].named.name, steps), ("false", vec![2 * MS]));
+    }
+
     #[test]
     fn steps_within_each_other_are_limited_and_counted() {
         let mut scene = Scene::new(1, 100 * MS);

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use proctrace_classify::Rules;
 use proctrace_classify::fast::{FastMap, FastSet};
-use proctrace_classify::steps::{Candidates, Coordinating, FileGraph, NAME_BYTES_MAX, name_of};
+use proctrace_classify::steps::{
+    Candidates, Coordinating, FileGraph, NAME_BYTES_MAX, is_stand_in, name_of,
+};
 pub use proctrace_classify::steps::{Named, NamedBy};
 use proctrace_replay::variables;
 use proctrace_wire::Exec;
@@ -183,6 +185,9 @@ impl<R: Deref<Target = Rules>> Stepping<R> {
     ) {
         if let Some(name) = exec.step_mark() {
             self.mark(&name, exec.cwd, (process, run), parent);
+            return;
+        }
+        if is_stand_in(exec) {
             return;
         }
         let around = self.made.of_process(process);

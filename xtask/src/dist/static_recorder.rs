@@ -1,8 +1,8 @@
-//! The recorder for any Linux: linked statically with musl, in an archive of its own.
+//! The recorder for any Linux: linked statically with musl, in an archive of its own for each architecture.
 
 use std::env::consts::ARCH;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -12,22 +12,51 @@ use xtask::run::{cargo, exists, run as execute, target_dir};
 use super::{completions, pack, texts};
 
 const PROGRAM: &str = "proctrace-recorder";
+/// The profile of cargo's that it is built with.
+const PROFILE: &str = "small";
 
-/// Builds it into target/dist/static, and its archive into the folder of a release.
+/// Architectures that it is built for, each with the C compiler that builds and links for it on a machine of another one.
+const ARCHITECTURES: [(&str, &str); 2] =
+    [("x86_64", "x86_64-linux-gnu-gcc"), ("aarch64", "aarch64-linux-gnu-gcc")];
+
+/// Builds it for each architecture that there is a compiler for, below target/dist/static, and the archives into the
+/// folder of a release.
 pub(super) fn build(release: &Path) -> Result<()> {
-    if !exists("musl-gcc") {
-        println!("left out: the static recorder, as there is no musl-gcc");
-        return Ok(());
+    // Texts that the program itself writes are the same for all: the one that can run here comes first.
+    let native = build_for(ARCH, None, None, release)?;
+    for (architecture, compiler) in ARCHITECTURES.iter().filter(|(name, _)| *name != ARCH) {
+        build_for(architecture, Some(compiler), native.as_deref(), release)?;
     }
-    let triple = format!("{ARCH}-unknown-linux-musl");
+    Ok(())
+}
+
+/// The program, if there is a compiler for it. `writer` is one that can run here; `None` if this one can.
+fn build_for(
+    architecture: &str,
+    compiler: Option<&str>,
+    writer: Option<&Path>,
+    release: &Path,
+) -> Result<Option<PathBuf>> {
+    let needed = compiler.unwrap_or("musl-gcc");
+    if !exists(needed) {
+        println!("left out: the static recorder for {architecture}, as there is no {needed}");
+        return Ok(None);
+    }
+    let triple = format!("{architecture}-unknown-linux-musl");
     // Where Rust is a package of the distribution, its library for this target is one, too.
     if exists("rustup") {
         execute(Command::new("rustup").args(["target", "add", &triple]))?;
     }
-    let build = ["build", "--profile", "dist", "--package", PROGRAM, "--target", &triple];
-    execute(cargo().args(build))?;
+    let mut build = cargo();
+    build.args(["build", "--profile", PROFILE, "--package", PROGRAM, "--target", &triple]);
+    if let Some(compiler) = compiler {
+        let name = triple.replace('-', "_");
+        build.env(format!("CC_{name}"), compiler);
+        build.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), compiler);
+    }
+    execute(&mut build)?;
     let target = target_dir()?;
-    let folder = target.join("dist/static");
+    let folder = target.join("dist/static").join(architecture);
     if folder.exists() {
         fs::remove_dir_all(&folder).context("cannot remove an earlier distribution")?;
     }
@@ -35,12 +64,15 @@ pub(super) fn build(release: &Path) -> Result<()> {
         fs::create_dir_all(folder.join(directory)).context("cannot create a directory")?;
     }
     let binary = folder.join("bin").join(PROGRAM);
-    fs::copy(target.join(&triple).join("dist").join(PROGRAM), &binary)
+    fs::copy(target.join(&triple).join(PROFILE).join(PROGRAM), &binary)
         .context("cannot copy the static recorder")?;
-    execute(Command::new(&binary).arg("man").arg(folder.join("man/man1")))?;
-    completions(&binary, PROGRAM, &folder.join("completions"))?;
+    let writer = writer.unwrap_or(&binary);
+    execute(Command::new(writer).arg("man").arg(folder.join("man/man1")))?;
+    completions(writer, PROGRAM, &folder.join("completions"))?;
     texts(&folder)?;
     contents::write(&[PROGRAM], &triple, contents::time()?, &folder)?;
     let parts = ["bin", "completions", "man"];
-    pack(&folder, &parts, &format!("{PROGRAM}-{ARCH}-linux-static.tar.gz"), release)
+    let archive = format!("{PROGRAM}-{architecture}-linux-static.tar.gz");
+    pack(&folder, &parts, &archive, release)?;
+    Ok(Some(binary))
 }

@@ -86,6 +86,12 @@ pub fn name_of(bytes: &[u8]) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
+/// True if a program does nothing but run another one in its own place, for the one that started it: what comes then is
+/// what was started. Java has had one since JDK 12 (jdk.lang.Process.launchMechanism).
+pub fn is_stand_in(exec: &Exec<'_>) -> bool {
+    crate::names::base(exec.known_as()) == b"jspawnhelper"
+}
+
 /// Rules and tables that name steps.
 #[derive(Debug, Clone, Default)]
 pub struct StepRules {
@@ -96,7 +102,7 @@ pub struct StepRules {
 }
 
 /// The coordinators that are compiled in.
-const BUILT_IN: [(&str, &str); 18] = [
+const BUILT_IN: [(&str, &str); 23] = [
     ("o2dpg", include_str!("../../../rules/steps/o2dpg.toml")),
     ("snakemake", include_str!("../../../rules/steps/snakemake.toml")),
     ("nextflow", include_str!("../../../rules/steps/nextflow.toml")),
@@ -108,8 +114,13 @@ const BUILT_IN: [(&str, &str); 18] = [
     ("ctest", include_str!("../../../rules/steps/ctest.toml")),
     ("cargo", include_str!("../../../rules/steps/cargo.toml")),
     ("go", include_str!("../../../rules/steps/go.toml")),
-    ("jvm", include_str!("../../../rules/steps/jvm.toml")),
+    ("maven", include_str!("../../../rules/steps/maven.toml")),
+    ("gradle", include_str!("../../../rules/steps/gradle.toml")),
+    ("meson", include_str!("../../../rules/steps/meson.toml")),
+    ("scons", include_str!("../../../rules/steps/scons.toml")),
+    ("just", include_str!("../../../rules/steps/just.toml")),
     ("npm", include_str!("../../../rules/steps/npm.toml")),
+    ("yarn", include_str!("../../../rules/steps/yarn.toml")),
     ("bazel", include_str!("../../../rules/steps/bazel.toml")),
     ("tox", include_str!("../../../rules/steps/tox.toml")),
     ("pytest", include_str!("../../../rules/steps/pytest.toml")),

@@ -131,6 +131,95 @@ fn built_in_rules_are_well_formed_and_name_their_steps() {
             "/w/core",
             is("surefire core", "surefire"),
         ),
+        // With a module path, and of the compiler plugin: Maven 3.8.
+        (
+            &["java"],
+            &[
+                "java",
+                "@/w/m3/target/surefire/surefireargs-20261128023233450_9",
+                "/w/m3/target/surefire",
+            ],
+            "/w/m3",
+            is("surefire m3", "surefire"),
+        ),
+        (
+            &["java"],
+            &["javac", "@/w/m1/target/org.codehaus.plexus.compiler.javac.JavacCompiler7arguments"],
+            "/w/m1",
+            is("javac m1", "javac"),
+        ),
+        (&["java"], &["java", "-jar", "x.jar"], "/w", None),
+        // Gradle 4.4: the class path is in a file, and the quotes are a part of the argument.
+        (
+            &["java", "-cp", "launcher.jar", "org.gradle.launcher.GradleMain", "test"],
+            &[
+                "/usr/bin/java",
+                "@/tmp/gradle-worker-classpath42txt",
+                "-ea",
+                "worker.org.gradle.process.internal.worker.GradleWorkerMain",
+                "'Gradle Test Executor 3'",
+            ],
+            "/w",
+            is("Gradle Test Executor 3", "Gradle Test Executor"),
+        ),
+        (
+            &["java", "-cp", "launcher.jar", "org.gradle.launcher.GradleMain", "x"],
+            &["/usr/bin/false"],
+            "/w",
+            is("false", "false"),
+        ),
+        // bazel 4.2: without a slash, {} is no path.
+        (
+            &["bazel"],
+            &[
+                "/root/install/linux-sandbox",
+                "-t",
+                "15",
+                "-w",
+                "/b/execroot/m",
+                "--",
+                "/usr/bin/gcc",
+                "-c",
+                "l.cc",
+                "-o",
+                "bazel-out/bin/l.o",
+            ],
+            "/b/execroot/m",
+            is("bazel-out/bin/l.o", "gcc"),
+        ),
+        (&["bazel"], &["/root/install/linux-sandbox", "--", "/bin/true"], "/b/execroot/m", None),
+        (
+            &["bazel"],
+            &["/root/install/process-wrapper", "--timeout=600", "--kill_delay=15", "uname", "-m"],
+            "/b/external/local_config_cc",
+            None,
+        ),
+        (
+            &["process-wrapper"],
+            &["/b/external/bazel_tools/tools/test/test-setup.sh", "pkg/t2"],
+            "/b/execroot/m",
+            is("t2", "test"),
+        ),
+        (
+            &["process-wrapper"],
+            &[
+                "/bin/bash",
+                "-c",
+                "source external/bazel_tools/tools/genrule/genrule-setup.sh; echo x > bazel-out/bin/g",
+            ],
+            "/b/execroot/m",
+            is("echo x > bazel-out/bin/g", "genrule"),
+        ),
+        (
+            &["/usr/bin/python3", "/usr/bin/scons", "-j2"],
+            &sh("gcc -o f.o -c f.c"),
+            "/w",
+            is("f.o", "gcc"),
+        ),
+        (&["scons"], &["gcc", "--version"], "/w", None),
+        (&["just", "all"], &["bash", "-cu", "echo x"], "/w", is("echo x", "echo")),
+        (&["meson", "test", "-C", "b"], &["/w/b/t1", "x"], "/w/b", is("t1 x", "test")),
+        (&["meson", "compile"], &["/usr/bin/ninja"], "/w/b", None),
         (&["npm", "run", "build"], &sh("tsc -b"), "/w", is("tsc -b", "tsc")),
         (
             &["pytest", "-n2"],
@@ -203,6 +292,15 @@ fn variables_name_steps_where_they_are_recorded() {
     assert_eq!(of(&["python3"], &spaces), is("t/a.py::b[a (b]", Some("test")));
     assert_eq!(of(&["slurmstepd"], &[("SLURM_STEP_ID", "3")]), is("srun 3", Some("srun")));
     assert_eq!(of(&["bash"], &[]), None);
+    // Yarn 4 has a shell of its own.
+    let sleep = step_with(
+        &rules,
+        &["node", "/x/yarn-4.18.1.cjs"],
+        &["/bin/sleep", "1"],
+        "/w",
+        &[("npm_lifecycle_event", "build")],
+    );
+    assert_eq!(sleep.map(|named| named.name).as_deref(), Some("build"));
     assert!(rules.steps.variables().contains(&b"GITHUB_ACTION"[..]));
     // A recipe within a step of Slurm is a recipe.
     assert_eq!(of(&["make"], &[("SLURM_STEP_ID", "3")]), is("x", Some("x")));
