@@ -1,21 +1,23 @@
-//! Files of others that are in no package index which a tool of ours reads: fetched once, at one version, and compared with
-//! what they were.
+//! Files of others that cargo, pip and npm do not install: fetched once, at one version, and compared with what they
+//! were.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use xtask::digest;
 
-/// Longest time to fetch all files, in seconds.
-const LONGEST_S: &str = "180";
+/// Longest time to fetch a file, in seconds.
+const LONGEST_S: &str = "60";
 
 /// A file: its address below that of all, and its SHA-256.
 pub(crate) type Pinned<'a> = (&'a str, &'a str);
 
-/// Fetches into `directory` what it lacks, under the last part of each address. False if a file cannot be reached, or is
-/// not what it was.
+/// Fetches into `directory` what it lacks, under the last part of each address. False if a file cannot be reached.
+///
+/// # Errors
+/// If a file is not what it was.
 pub(crate) fn all(directory: &Path, address: &str, files: &[Pinned<'_>]) -> Result<bool> {
     fs::create_dir_all(directory).context("cannot create a directory")?;
     let place = |path: &str| directory.join(path.rsplit('/').next().unwrap_or(path));
@@ -25,12 +27,18 @@ pub(crate) fn all(directory: &Path, address: &str, files: &[Pinned<'_>]) -> Resu
         return Ok(true);
     }
     let mut curl = Command::new("curl");
-    curl.args(["--silent", "--fail", "--parallel", "--max-time", LONGEST_S]);
+    curl.args(["--silent", "--fail", "--max-time", LONGEST_S]);
     for (path, _) in &lacking {
         curl.arg("--output").arg(place(path)).arg(format!("{address}/{path}"));
     }
     let done = curl.stderr(Stdio::null()).status();
-    Ok(done.is_ok_and(|status| status.success()) && lacking.into_iter().all(is_right))
+    if !done.is_ok_and(|status| status.success()) {
+        return Ok(false);
+    }
+    if let Some((path, _)) = lacking.into_iter().find(|file| !is_right(file)) {
+        bail!("{address}/{path} is not what it was: its SHA-256 differs");
+    }
+    Ok(true)
 }
 
 fn is_right(file: &Path, hash: &str) -> bool {
@@ -52,7 +60,7 @@ mod tests {
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         let to = directory.path().join("to");
         assert!(all(&to, &address, &[("x", abc)]).unwrap());
-        assert!(!all(&to, &address, &[("x", &abc.replace('b', "c"))]).unwrap());
+        assert!(all(&to, &address, &[("x", &abc.replace('b', "c"))]).is_err());
         assert!(!all(&to, &address, &[("x", abc), ("y", abc)]).unwrap());
         // What is there is not fetched again.
         fs::remove_dir_all(&served).unwrap();

@@ -88,8 +88,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     // Spark is asked for unless it is refused: where its package cannot be installed, this fails.
     if without_index.is_some() && with_spark && arguments.is_empty() {
-        let spark = ["test", "--release", "--workspace", "--test", "it", "--", "--ignored"];
-        execute(cargo_that_can_be_interrupted().args(spark).arg(SPARK_TESTS))?;
+        let ignored = ["test", "--release", "--workspace", "--test", "it", "--", "--ignored"];
+        let mut command = cargo_that_can_be_interrupted();
+        command.args(ignored).arg(SPARK_TESTS);
+        if let Some(archives) = &nextflow {
+            command.arg(nextflow::TESTS).env(nextflow::VARIABLE, archives);
+        }
+        execute(&mut command)?;
     }
     // If single tests were selected, the verifier check is skipped.
     if arguments.is_empty() {

@@ -15,6 +15,7 @@ pub(crate) fn who() -> Vec<u8> {
     unpacked(WHO)
 }
 
+/// What reads ELF files wants them aligned to 8 bytes, which each allocator's blocks of this length are.
 fn unpacked(packed: &[u8]) -> Vec<u8> {
     decompress_to_vec_zlib(packed).expect("the build packed it, or checked that it can be unpacked")
 }
@@ -27,6 +28,7 @@ mod tests {
     fn both_are_elf_files() {
         for object in [programs(), who()] {
             assert!(object.starts_with(b"\x7fELF"));
+            assert!(object.as_ptr().cast::<u64>().is_aligned());
         }
     }
 }

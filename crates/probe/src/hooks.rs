@@ -255,7 +255,7 @@ pub(crate) fn attach_all(
 }
 
 /// Loads the programs of the best hooks at the same time, on all CPUs. The kernel's verifier takes most of a recorder's
-/// start, and checks programs of those who may load these one by one only because they are given to it so.
+/// start, and verifies several programs at once for a caller with CAP_BPF, if it is given several.
 ///
 /// One that is refused is tried again where it is attached, which knows what to do then.
 fn load_ahead(ebpf: &mut Ebpf, btf: &Btf, settings: Settings<'_>, preempted: bool) {

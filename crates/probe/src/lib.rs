@@ -34,7 +34,6 @@ mod compiled;
 mod credentials;
 mod detach;
 pub mod doctor;
-
 mod error;
 mod hooks;
 mod job_cgroups;
@@ -45,7 +44,6 @@ mod loaded;
 mod loader;
 mod mapping;
 mod object;
-
 mod options;
 mod perf_event;
 mod preemption;

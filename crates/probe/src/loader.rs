@@ -157,7 +157,7 @@ impl Constants {
     }
 }
 
-/// Loads `object`, the programs of a recording, without their programs' code being given to the kernel yet.
+/// Creates the maps of `object`, the programs of a recording. The programs are loaded later.
 pub(crate) fn load_object(
     object: &[u8],
     settings: Settings<'_>,

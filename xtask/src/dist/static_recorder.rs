@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use xtask::contents;
-use xtask::run::{cargo, exists, run as execute, target_dir};
+use xtask::run::{cargo, exists, output, run as execute, target_dir};
 
 use super::{completions, pack, texts};
 
@@ -23,11 +23,24 @@ const ARCHITECTURES: [(&str, &str); 2] =
 /// folder of a release.
 pub(super) fn build(release: &Path) -> Result<()> {
     // Texts that the program itself writes are the same for all: the one that can run here comes first.
-    let native = build_for(ARCH, None, None, release)?;
+    let Some(native) = build_for(ARCH, None, None, release)? else { return Ok(()) };
     for (architecture, compiler) in ARCHITECTURES.iter().filter(|(name, _)| *name != ARCH) {
-        build_for(architecture, Some(compiler), native.as_deref(), release)?;
+        build_for(architecture, Some(compiler), Some(&native), release)?;
     }
     Ok(())
+}
+
+/// True if a C compiler finds the headers of a C library: those of other architectures may come without.
+fn has_headers(compiler: &str) -> bool {
+    let reads = ["-include", "string.h", "-E", "-x", "c", "/dev/null"];
+    output(Command::new(compiler).args(reads)).is_ok()
+}
+
+/// True if the compiler of Rust has its own library for a target.
+fn has_library(triple: &str) -> bool {
+    let place =
+        output(Command::new("rustc").args(["--print", "target-libdir", "--target", triple]));
+    place.is_ok_and(|place| Path::new(String::from_utf8_lossy(&place).trim()).exists())
 }
 
 /// The program, if there is a compiler for it. `writer` is one that can run here; `None` if this one can.
@@ -38,19 +51,27 @@ fn build_for(
     release: &Path,
 ) -> Result<Option<PathBuf>> {
     let needed = compiler.unwrap_or("musl-gcc");
-    if !exists(needed) {
-        println!("left out: the static recorder for {architecture}, as there is no {needed}");
-        return Ok(None);
-    }
     let triple = format!("{architecture}-unknown-linux-musl");
     // Where Rust is a package of the distribution, its library for this target is one, too.
     if exists("rustup") {
         execute(Command::new("rustup").args(["target", "add", &triple]))?;
     }
+    for (what, is_there) in
+        [(needed, exists(needed) && has_headers(needed)), ("Rust for it", has_library(&triple))]
+    {
+        if !is_there {
+            println!(
+                "left out: the static recorder for {architecture}, as {what} is missing or incomplete"
+            );
+            return Ok(None);
+        }
+    }
     let mut build = cargo();
     build.args(["build", "--profile", PROFILE, "--package", PROGRAM, "--target", &triple]);
     if let Some(compiler) = compiler {
         let name = triple.replace('-', "_");
+        // Where the compiler's default is to check lengths, it calls functions that only glibc has.
+        build.env(format!("CFLAGS_{name}"), "-U_FORTIFY_SOURCE");
         build.env(format!("CC_{name}"), compiler);
         build.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), compiler);
     }

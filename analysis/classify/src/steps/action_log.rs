@@ -22,6 +22,9 @@ pub(crate) struct Task {
     submitted_ms: u64,
 }
 
+/// Tasks of one process ID, at most: each program run of that process is compared with all of them.
+const TASKS_OF_A_PID_MAX: usize = 4096;
+
 /// Times are local ones, of a zone that is not written down. Zones differ by a multiple of this.
 const QUARTER_MS: u64 = 15 * 60 * 1000;
 /// A process is born this long after it was submitted, at most: its directory and environment are made first.
@@ -55,7 +58,7 @@ enum Action<'a> {
 impl<'a> Action<'a> {
     fn of(message: &'a str) -> Option<Self> {
         if let Some(rest) = message.strip_prefix("Submitting ") {
-            // "tid=5 sgnsim_2 (nice=0)", and of the older one "task sgnsim_2 with nice value 0"
+            // "tid=5 sgnsim_2 (nice=0)", and of the older runner "task sgnsim_2 with nice value 0"
             let rest = match rest.strip_prefix("tid=") {
                 Some(rest) => rest.split_once(' ')?.1,
                 None => rest.strip_prefix("task ")?,
@@ -65,7 +68,7 @@ impl<'a> Action<'a> {
         }
         let rest = message.strip_prefix("Task ")?;
         let (pid, rest) = rest.split_once(' ')?;
-        // "pid=14499 tid=5 sgnsim_2 finished rc=0", and of the older one "14970 1:sgnsim_1 finished with status 0"
+        // "pid=14499 tid=5 sgnsim_2 finished rc=0", and of the older runner "14970 1:sgnsim_1 finished with status 0"
         let (pid, rest, end) = match pid.strip_prefix("pid=") {
             Some(pid) => (pid, rest.strip_prefix("tid=")?.split_once(' ')?.1, " finished rc="),
             None => (pid, rest.split_once(':')?.1, " finished with status "),
@@ -99,7 +102,10 @@ impl ActionLog {
                         continue;
                     };
                     let group = group_of(&name);
-                    tasks.by_pid.entry(pid).or_default().push(Task { name, group, submitted_ms });
+                    let of_pid = tasks.by_pid.entry(pid).or_default();
+                    if of_pid.len() < TASKS_OF_A_PID_MAX {
+                        of_pid.push(Task { name, group, submitted_ms });
+                    }
                 }
                 None => {}
             }

@@ -86,8 +86,8 @@ pub fn name_of(bytes: &[u8]) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// True if a program does nothing but run another one in its own place, for the one that started it: what comes then is
-/// what was started. Java has had one since JDK 12 (jdk.lang.Process.launchMechanism).
+/// True for a helper that only executes the program that its parent asked for, in the same process. Java has had one since
+/// JDK 12 (jdk.lang.Process.launchMechanism).
 pub fn is_stand_in(exec: &Exec<'_>) -> bool {
     crate::names::base(exec.known_as()) == b"jspawnhelper"
 }

@@ -194,6 +194,21 @@ fn built_in_rules_are_well_formed_and_name_their_steps() {
             "/b/external/local_config_cc",
             None,
         ),
+        // As later versions have it by default.
+        (
+            &["bazel"],
+            &[
+                "/root/install/process-wrapper",
+                "--timeout=0",
+                "--kill_delay=15",
+                "--stats=/root/x/stats.out",
+                "/usr/bin/ar",
+                "rcs",
+                "bazel-out/bin/libl.a",
+            ],
+            "/b/execroot/m",
+            is("ar", "ar"),
+        ),
         (
             &["process-wrapper"],
             &["/b/external/bazel_tools/tools/test/test-setup.sh", "pkg/t2"],
@@ -219,6 +234,9 @@ fn built_in_rules_are_well_formed_and_name_their_steps() {
         (&["scons"], &["gcc", "--version"], "/w", None),
         (&["just", "all"], &["bash", "-cu", "echo x"], "/w", is("echo x", "echo")),
         (&["meson", "test", "-C", "b"], &["/w/b/t1", "x"], "/w/b", is("t1 x", "test")),
+        (&["meson", "test"], &["/w/b/t1", "--version"], "/w/b", is("t1 --version", "test")),
+        (&["meson", "test"], &["/usr/bin/ninja", "--version"], "/w/b", None),
+        (&["meson", "setup", "build", "test"], &["cc", "--print-search-dirs"], "/w/b", None),
         (&["meson", "compile"], &["/usr/bin/ninja"], "/w/b", None),
         (&["npm", "run", "build"], &sh("tsc -b"), "/w", is("tsc -b", "tsc")),
         (

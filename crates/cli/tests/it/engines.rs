@@ -51,8 +51,10 @@ fn run(place: &Path, options: &[&str], script: &str) -> (Recorded, String) {
 
 /// The same of an engine in Python, for a user whose caches are empty: what engines do to fill them is no step.
 fn run_engine(place: &Path, options: &[&str], arguments: &str) -> (Recorded, String) {
-    let script =
-        format!("unset XDG_CACHE_HOME; export HOME=$PWD/home; {} -m {arguments}", python());
+    let script = format!(
+        "unset XDG_CACHE_HOME XDG_DATA_HOME VIRTUALENV_OVERRIDE_APP_DATA; export HOME=$PWD/home; {} -m {arguments}",
+        python()
+    );
     run(place, options, &script)
 }
 
