@@ -43,7 +43,8 @@ impl LiveSteps {
         let number = self.free.pop().unwrap_or(next);
         self.numbers.insert(process, number);
         let forker = forker.and_then(|forker| self.numbers.get(&forker).copied());
-        self.stepping.fork(number, forker);
+        // Logs that name tasks by their own numbers have only those that have ended.
+        self.stepping.fork(number, None, forker);
     }
 
     /// A process executes a program, at this time since 1970. `parent` is the one that started it, if that was recorded.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use proctrace_classify::Rules;
 use proctrace_classify::fast::{FastMap, FastSet};
 use proctrace_classify::steps::{
-    Candidates, Coordinating, FileGraph, NAME_BYTES_MAX, is_stand_in, name_of,
+    Candidates, Coordinating, FileGraph, NAME_BYTES_MAX, RunBy, is_stand_in, name_of,
 };
 pub use proctrace_classify::steps::{Named, NamedBy};
 use proctrace_replay::variables;
@@ -82,6 +82,13 @@ struct Environment {
     variables: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
+/// What started a process, and its ID in its own pid namespace.
+#[derive(Debug, Clone, Copy)]
+struct StartedBy {
+    coordinating: Coordinating,
+    own_pid: Option<i32>,
+}
+
 /// The steps of a recording, while its births and execs are read.
 #[derive(Debug)]
 pub(crate) struct Stepping<R> {
@@ -99,8 +106,8 @@ pub(crate) struct Stepping<R> {
     hands_on: FastMap<u32, u32>,
     /// What processes coordinate, if they do.
     coordinating: FastMap<u32, Coordinating>,
-    /// What coordinates those that started a process which has not called exec yet.
-    started_by: FastMap<u32, Coordinating>,
+    /// Processes that have not called exec yet, of those that coordinate.
+    started_by: FastMap<u32, StartedBy>,
     /// What is said of the whole recording: spans and signs that its command was given, and everything inherits.
     around_all: FastSet<Arc<Named>>,
     /// Directories of steps.
@@ -162,11 +169,12 @@ impl<R: Deref<Target = Rules>> Stepping<R> {
         }
     }
 
-    /// A process is born.
-    pub(crate) fn fork(&mut self, process: u32, forker: Option<u32>) {
+    /// A process is born, with this ID in its own pid namespace; none if that is not known.
+    pub(crate) fn fork(&mut self, process: u32, own_pid: Option<i32>, forker: Option<u32>) {
         let Some(forker) = forker else { return };
         if let Some(coordinating) = self.coordinating.get(&forker) {
-            self.started_by.insert(process, *coordinating);
+            let coordinating = *coordinating;
+            self.started_by.insert(process, StartedBy { coordinating, own_pid });
         }
         if !self.made.all.is_empty() {
             let step = self.hands_on.get(&forker).copied().or_else(|| self.made.of_process(forker));
@@ -193,7 +201,9 @@ impl<R: Deref<Target = Rules>> Stepping<R> {
         let around = self.made.of_process(process);
         let environment = self.environments.get(&exec.fixed.env_id);
         let given = environment.and_then(|environment| environment.named.clone());
-        let started_by = self.started_by.remove(&process).unwrap_or(0);
+        let pid = exec.fixed.tgid;
+        let nobody = StartedBy { coordinating: 0, own_pid: None };
+        let started_by = self.started_by.remove(&process).unwrap_or(nobody);
         let variables = environment.map_or(&[][..], |environment| &environment.variables);
         let rules = &*self.rules;
         let find = || rules.steps.candidates(exec, &rules.interpreters);
@@ -202,13 +212,13 @@ impl<R: Deref<Target = Rules>> Stepping<R> {
             Some(Entry::Vacant(new)) => *new.insert(find()),
             None => find(),
         };
-        let process_at = (exec.fixed.tgid, unix_ns);
+        let run_by = RunBy { pid, own_pid: started_by.own_pid.unwrap_or(pid), unix_ns };
         let run_of = rules.steps.step_of(
             exec,
             &rules.interpreters,
             candidates,
-            process_at,
-            started_by,
+            run_by,
+            started_by.coordinating,
             variables,
         );
         if run_of.coordinating == 0 {
@@ -306,9 +316,8 @@ impl<R: Deref<Target = Rules>> Stepping<R> {
 
     /// A process has ended, and another one may have its number.
     pub(crate) fn gone(&mut self, process: u32) {
-        for of in [&mut self.coordinating, &mut self.started_by] {
-            of.remove(&process);
-        }
+        self.coordinating.remove(&process);
+        self.started_by.remove(&process);
         self.hands_on.remove(&process);
         if let Some(step) = self.made.of_process.get_mut(process as usize) {
             *step = NONE;

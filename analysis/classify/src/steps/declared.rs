@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::action_log::ActionLog;
 use super::command::{of_text, program};
 use super::ninja_log::NinjaLog;
-use super::{FileGraph, Named, NamedBy, O2DPG, Run, SNAKEMAKE, name_of};
+use super::{FileGraph, Named, NamedBy, O2DPG, Run, RunBy, SNAKEMAKE, name_of};
 use crate::call::ARGUMENTS_MAX;
 use crate::error::RulesError;
 use crate::fast::FastMap;
@@ -303,12 +303,11 @@ impl Declared {
         Ok(())
     }
 
-    /// The step that a program run of this pid at this time (since 1970) is. `is_of`: the coordinator of this name itself
-    /// started it.
+    /// The step that a program run of this process is. `is_of`: the coordinator of this name itself started it.
     pub(super) fn of(
         &self,
         run: &Run<'_, '_>,
-        (pid, ns): (i32, u64),
+        process: RunBy,
         is_of: impl Fn(&str) -> bool,
     ) -> Option<Named> {
         if self.is_empty() {
@@ -317,7 +316,8 @@ impl Declared {
         let named =
             |name, group| Named { name, group, by: NamedBy::Table, coordinator: String::new() };
         if is_of(O2DPG)
-            && let Some(task) = self.action_logs.iter().find_map(|log| log.task(pid, ns))
+            && let Some(task) =
+                self.action_logs.iter().find_map(|log| log.task(process.own_pid, process.unix_ns))
         {
             return Some(named(task.name.clone(), task.group.clone()));
         }
@@ -326,6 +326,7 @@ impl Declared {
         let lines = lines.map(|line| line[..line.len().min(ARGUMENTS_MAX)].trim_ascii());
         // Of a long command, only the beginning is recorded.
         let is_cut = !run.exec.argv.ends_with(b"\0");
+        let RunBy { pid, unix_ns, .. } = process;
         let of_pid = self.by_pid.get(&pid).into_iter().flatten().rev();
         let of_command = lines.iter().filter_map(|line| self.by_command.get(*line)).flatten();
         let of_cut = is_cut.then(|| self.by_command.iter()).into_iter().flatten();
@@ -343,7 +344,7 @@ impl Declared {
         let mut best: Option<&DeclaredStep> = None;
         let mut is_one = true;
         for step in fitting.map(|at| &self.steps[*at]) {
-            if !lines.iter().any(|line| step.holds(line, is_cut, run.exec.cwd, (pid, ns))) {
+            if !lines.iter().any(|line| step.holds(line, is_cut, run.exec.cwd, (pid, unix_ns))) {
                 continue;
             }
             match best {

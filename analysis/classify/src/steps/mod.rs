@@ -241,7 +241,7 @@ impl StepRules {
         exec: &Exec<'_>,
         interpreters: &HashSet<Vec<u8>>,
         candidates: Candidates,
-        pid_and_ns: (i32, u64),
+        process: RunBy,
         started_by: Coordinating,
         variables: &[(Vec<u8>, Vec<u8>)],
     ) -> RunOf {
@@ -264,7 +264,7 @@ impl StepRules {
         };
         let with = |step: Option<Named>, is_told| RunOf { coordinating, step, is_told };
         let is_of = |name: &str| of(started_by).any(|(_, it)| it.name == name);
-        if let Some(named) = self.declared.of(&run, pid_and_ns, is_of) {
+        if let Some(named) = self.declared.of(&run, process, is_of) {
             return with(Some(named), false);
         }
         match ruled(started_by, true) {
@@ -272,6 +272,17 @@ impl StepRules {
             None => with(ruled(anywhere, false), false),
         }
     }
+}
+
+/// The process of a program run.
+#[derive(Debug, Clone, Copy)]
+pub struct RunBy {
+    /// Its ID where the recorder is.
+    pub pid: i32,
+    /// Its ID in its own pid namespace, where its coordinator is, too.
+    pub own_pid: i32,
+    /// When it ran the program, in nanoseconds since 1970.
+    pub unix_ns: u64,
 }
 
 /// What a program run is for steps.

@@ -24,7 +24,7 @@ fn run_of(
     let variables: Vec<(Vec<u8>, Vec<u8>)> =
         variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let candidates = rules.steps.candidates(&exec, &rules.interpreters);
-    let at = (pid, ns);
+    let at = RunBy { pid, own_pid: pid, unix_ns: ns };
     rules.steps.step_of(&exec, &rules.interpreters, candidates, at, started_by, &variables)
 }
 

@@ -271,7 +271,9 @@ impl Loader<'_> {
         let spawned_in = forker.and_then(|at| self.made.processes[at].run());
         self.made.processes[at].set_spawned_in(spawned_in);
         self.made.processes[at].set_run(spawned_in);
-        self.stepping.fork(number(at), forker.map(number));
+        // Sources that know one namespace only leave it at 0.
+        let own_pid = Some(fork.child_tgid_ns).filter(|pid| *pid > 0);
+        self.stepping.fork(number(at), own_pid, forker.map(number));
         let forked_by_thread = match forker {
             // A sibling is attributed to the same thread as its forker, unless that was adopted.
             Some(at) if parent != forker => {

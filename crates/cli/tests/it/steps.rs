@@ -246,12 +246,17 @@ fn graph_of(place: &Path, trace: &Path) -> Value {
 }
 
 fn run_workflow(place: &Path, workflow: &Value, backend: &str) -> Recorded {
+    run_workflow_in("", place, workflow, backend)
+}
+
+/// With a command around the runner.
+fn run_workflow_in(around: &str, place: &Path, workflow: &Value, backend: &str) -> Recorded {
     fs::write(place.join("workflow.json"), workflow.to_string()).unwrap();
     fs::write(place.join("o2dpg_workflow_runner.py"), RUNNER).unwrap();
     let recorded = record_in(
         place,
         &["--opens", "--backend", backend],
-        "python3 o2dpg_workflow_runner.py workflow.json",
+        &format!("{around}python3 o2dpg_workflow_runner.py workflow.json"),
     );
     recorded.sound(0);
     recorded
@@ -284,24 +289,27 @@ fn stages_with_the_same_command_are_known_by_the_log_of_the_runner() {
     let stage = |name: &str, needs: &[&str]| json!({"name": name, "needs": needs, "cwd": "./", "cmd": "sleep 0.1; true"});
     let workflow =
         json!({"stages": [stage("a_1", &[]), stage("a_2", &[]), stage("last", &["a_1", "a_2"])]});
-    let recorded = run_workflow(place.path(), &workflow, "ebpf");
-    let (workflow, log) =
-        (place.path().join("workflow.json"), place.path().join("pipeline_action_1.log"));
-    let sql = "select step, step_group from steps where named_by = 'table' order by begin_ns";
-    let steps = |files: &[&Path]| {
-        let options: Vec<&str> =
-            files.iter().flat_map(|file| ["--steps", file.to_str().unwrap()]).collect();
-        query(&recorded.trace(), &options, sql)
-    };
-    assert!(steps(&[&workflow]).is_empty(), "none is certain");
-    let expected =
-        [json!({"step": "a_1", "step_group": "a"}), json!({"step": "a_2", "step_group": "a"})];
-    for files in [&[&*log][..], &[&log, &workflow], &[&workflow, &log]] {
-        let found = steps(files);
-        assert_eq!(
-            (found.len(), &found[..2], &found[2]["step"]),
-            (3, &expected[..], &json!("last"))
-        );
+    // The second time in a pid namespace of the runner's own, whose numbers are in its log.
+    for around in ["", "unshare --pid --fork --mount-proc "] {
+        let recorded = run_workflow_in(around, place.path(), &workflow, "ebpf");
+        let (workflow, log) =
+            (place.path().join("workflow.json"), place.path().join("pipeline_action_1.log"));
+        let sql = "select step, step_group from steps where named_by = 'table' order by begin_ns";
+        let steps = |files: &[&Path]| {
+            let options: Vec<&str> =
+                files.iter().flat_map(|file| ["--steps", file.to_str().unwrap()]).collect();
+            query(&recorded.trace(), &options, sql)
+        };
+        assert!(steps(&[&workflow]).is_empty(), "none is certain");
+        let expected =
+            [json!({"step": "a_1", "step_group": "a"}), json!({"step": "a_2", "step_group": "a"})];
+        for files in [&[&*log][..], &[&log, &workflow], &[&workflow, &log]] {
+            let found = steps(files);
+            assert_eq!(
+                (found.len(), &found[..2], &found[2]["step"]),
+                (3, &expected[..], &json!("last"))
+            );
+        }
     }
 }
 
