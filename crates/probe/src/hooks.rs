@@ -1,12 +1,8 @@
 //! The hooks of each event: loads and attaches the programs, trying the cheapest hook first.
 
-use std::collections::HashMap;
-use std::num::NonZero;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Mutex;
-use std::thread::{self, available_parallelism};
+use std::os::fd::OwnedFd;
 
-use aya::programs::{Program, ProgramError};
+use aya::programs::Program;
 use aya::{Btf, Ebpf};
 use aya_obj::btf::BtfKind;
 use proctrace_record::{Misses, Scope};
@@ -17,6 +13,7 @@ use crate::error::{ProbeError, not_permitted, root_cause};
 use crate::options::{LookupHook, Settings};
 use crate::perf_event::attach_tracepoint;
 use crate::tracefs::Tracefs;
+use crate::verify::{load_all, loaded};
 use crate::{link, preemption};
 
 /// An event and the hooks that can record it, best first.
@@ -56,9 +53,6 @@ enum Way {
 
 /// What the task iterators visit.
 const VISITS: &str = "task";
-
-/// Threads that load programs, at most.
-const LOADERS_MAX: usize = 4;
 
 /// All events of a recording.
 pub(crate) const EVENTS: &[Event] = &[
@@ -222,7 +216,7 @@ pub(crate) enum Attached {
     Iterator(&'static str, OwnedFd),
 }
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Attaches a hook for every event.
 pub(crate) fn attach_all(
@@ -231,7 +225,10 @@ pub(crate) fn attach_all(
     settings: Settings<'_>,
 ) -> Result<Hooks, ProbeError> {
     let preempted = preemption::is_full();
-    load_ahead(ebpf, btf, settings, preempted);
+    let needed = EVENTS.iter().filter(|event| event.need(settings) != Need::Not);
+    let best = needed
+        .filter_map(|event| event.ways_in_order(preempted).find(|way| way.is_wanted(settings)));
+    load_all(ebpf, &best.flat_map(|way| way.programs(btf, settings)).collect(), btf);
     let mut hooks = Hooks::default();
     for event in EVENTS {
         let need = event.need(settings);
@@ -252,52 +249,6 @@ pub(crate) fn attach_all(
         }
     }
     Ok(hooks)
-}
-
-/// Loads the programs of the best hooks at the same time, on all CPUs. The kernel's verifier takes most of a recorder's
-/// start, and verifies several programs at once for a caller with CAP_BPF, if it is given several.
-///
-/// One that is refused is tried again where it is attached, which knows what to do then.
-fn load_ahead(ebpf: &mut Ebpf, btf: &Btf, settings: Settings<'_>, preempted: bool) {
-    let needed = EVENTS.iter().filter(|event| event.need(settings) != Need::Not);
-    let best = needed
-        .filter_map(|event| event.ways_in_order(preempted).find(|way| way.is_wanted(settings)));
-    let targets: HashMap<String, String> =
-        best.flat_map(|way| way.programs(btf, settings)).collect();
-    let programs = ebpf.programs_mut().filter_map(|(name, program)| {
-        let target = targets.get(name)?;
-        Some((program, target))
-    });
-    let queue = Mutex::new(programs.collect::<Vec<_>>());
-    let next = || queue.lock().ok()?.pop();
-    let work = || {
-        while let Some((program, target)) = next() {
-            let _ = load(program, target, btf);
-        }
-    };
-    let others = available_parallelism().map_or(1, NonZero::get).min(LOADERS_MAX) - 1;
-    thread::scope(|scope| {
-        for _ in 0..others {
-            let _ = thread::Builder::new().name("verify".into()).spawn_scoped(scope, work);
-        }
-        work();
-    });
-}
-
-/// Loads a program, if it is not loaded yet, for its attach target.
-fn load(program: &mut Program, target: &str, btf: &Btf) -> Result<(), ProgramError> {
-    let loaded = match program {
-        Program::BtfTracePoint(program) => program.load(target, btf),
-        Program::Iter(program) => program.load(target, btf),
-        Program::FExit(program) => program.load(target, btf),
-        Program::FEntry(program) => program.load(target, btf),
-        Program::TracePoint(program) => program.load(),
-        _ => Err(ProgramError::UnexpectedProgramType),
-    };
-    match loaded {
-        Err(ProgramError::AlreadyLoaded) => Ok(()),
-        loaded => loaded,
-    }
 }
 
 impl Event {
@@ -522,29 +473,5 @@ fn internal(call: Call) -> &'static str {
         Call::Stat => "newstat",
         Call::Lstat => "newlstat",
         call => call.name(),
-    }
-}
-
-/// A program, loaded for its attach target if it was not before.
-fn loaded<'a>(
-    ebpf: &'a mut Ebpf,
-    name: &str,
-    target: &str,
-    btf: &Btf,
-) -> Result<BorrowedFd<'a>, BoxError> {
-    let program = ebpf.program_mut(name);
-    let program = program.ok_or_else(|| format!("the BPF object has no program {name}"))?;
-    load(program, target, btf)?;
-    program_fd(program).ok_or_else(|| format!("the program {name} is not loaded").into())
-}
-
-pub(crate) fn program_fd(program: &Program) -> Option<BorrowedFd<'_>> {
-    match program {
-        Program::BtfTracePoint(program) => program.fd().ok().map(AsFd::as_fd),
-        Program::FEntry(program) => program.fd().ok().map(AsFd::as_fd),
-        Program::FExit(program) => program.fd().ok().map(AsFd::as_fd),
-        Program::TracePoint(program) => program.fd().ok().map(AsFd::as_fd),
-        Program::Iter(program) => program.fd().ok().map(AsFd::as_fd),
-        _ => None,
     }
 }

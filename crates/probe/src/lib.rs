@@ -54,6 +54,7 @@ mod seccomp;
 mod source;
 mod task_iterator;
 mod tracefs;
+mod verify;
 mod who;
 
 pub use caller::{Caller, is_in_initial_pid_namespace};

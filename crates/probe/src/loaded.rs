@@ -10,11 +10,12 @@ use proctrace_trace::Hook;
 use crate::caller::Caller;
 use crate::compiled;
 use crate::error::ProbeError;
-use crate::hooks::{attach_all, program_fd};
+use crate::hooks::attach_all;
 use crate::kernel_types::kernel_btf;
 use crate::loader::load_object;
 use crate::options::{EbpfOptions, PIDS_MAX, Settings};
 use crate::tracefs::Tracefs;
+use crate::verify::program_fd;
 
 /// The maps that a recorder accesses, in the order of [`Readable::maps`].
 pub const MAPS: [&str; 6] = ["lifecycle", "lookups", "waits", "counts", "orders", "losses"];
