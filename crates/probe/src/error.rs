@@ -7,6 +7,9 @@ use aya::programs::ProgramError;
 use crate::capable::may_use_bpf;
 use crate::seccomp::forbids_bpf;
 
+/// Any error, on its way to one of these.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Advice on how to allow some users to record.
 pub(crate) const ADVICE: &str = "let a group record what its members run, as root:\n\
     groupadd -r proctrace\n\

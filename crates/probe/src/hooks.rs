@@ -9,7 +9,7 @@ use proctrace_record::{Misses, Scope};
 use proctrace_trace::Hook;
 use proctrace_wire::{Call, Family};
 
-use crate::error::{ProbeError, not_permitted, root_cause};
+use crate::error::{BoxError, ProbeError, not_permitted, root_cause};
 use crate::options::{LookupHook, Settings};
 use crate::perf_event::attach_tracepoint;
 use crate::tracefs::Tracefs;
@@ -215,8 +215,6 @@ pub(crate) enum Attached {
     Tracepoints(Vec<OwnedFd>),
     Iterator(&'static str, OwnedFd),
 }
-
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Attaches a hook for every event.
 pub(crate) fn attach_all(

@@ -6,12 +6,14 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use aya::maps::MapError;
-use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
+use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness, VerifierLogLevel};
 use proctrace_record::{Options, Scope};
 
+use crate::btf_extract::{Extracts, extract, names_in_object};
 use crate::caller::{Caller, INITIAL_PID_NAMESPACE, PidNamespace, Recorder};
-use crate::error::{ProbeError, not_permitted};
-use crate::kernel_types::KernelBtf;
+use crate::error::{ProbeError, not_permitted, root_cause};
+use crate::hooks::NAMES_ATTACHED_TO;
+use crate::kernel_types::KernelTypes;
 use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Settings};
 
 /// Must equal the constant in recorder.bpf.h.
@@ -154,6 +156,31 @@ impl Constants {
             .override_global("caller_user_ns", &self.caller_user_ns, true)
             .override_global("caller_user_ns_level", &self.caller_user_ns_level, true)
             .override_global("empty_programs", &self.empty_programs, true);
+    }
+}
+
+/// The kernel's type information.
+pub(crate) struct KernelBtf {
+    /// The types that the programs refer to, for relocation.
+    pub(crate) named: Btf,
+    /// The ids of attach targets.
+    pub(crate) attachable: Btf,
+}
+
+/// The types of the kernel that `object`, one of our compiled BPF objects, needs.
+pub(crate) fn kernel_btf(object: &[u8]) -> Result<KernelBtf, ProbeError> {
+    let types = KernelTypes::open().map_err(|error| ProbeError::NoBtf(error.to_string()))?;
+    let parse = |bytes: &[u8]| {
+        Btf::parse(bytes, Endianness::default())
+            .map_err(|error| ProbeError::NoBtf(root_cause(&error)))
+    };
+    let whole = types.bytes();
+    let names = names_in_object(object);
+    match names.and_then(|names| extract(whole, &names, NAMES_ATTACHED_TO)) {
+        Some(Extracts { named, attachable }) => {
+            Ok(KernelBtf { named: parse(&named)?, attachable: parse(&attachable)? })
+        }
+        None => Ok(KernelBtf { named: parse(whole)?, attachable: parse(whole)? }),
     }
 }
 

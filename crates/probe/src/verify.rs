@@ -9,7 +9,7 @@ use std::thread::{self, available_parallelism};
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf};
 
-use crate::hooks::BoxError;
+use crate::error::BoxError;
 
 /// Threads that load programs, at most.
 const LOADERS_MAX: usize = 4;

@@ -12,9 +12,8 @@ use aya::programs::Program;
 use crate::compiled;
 use crate::credentials::Credentials;
 use crate::error::ProbeError;
-use crate::kernel_types::kernel_btf;
 use crate::link;
-use crate::loader::new_loader;
+use crate::loader::{kernel_btf, new_loader};
 use crate::program_info;
 use crate::task_iterator::TaskIterator;
 

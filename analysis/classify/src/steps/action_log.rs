@@ -3,7 +3,6 @@
 //! Source: MC/workflow_runner/o2dpg_runner/executor.py and MC/bin/o2dpg_workflow_runner_legacy.py of O2DPG. A task that has
 //! ended is in it with its process, and before that, without it, when it was submitted.
 
-use super::declared::group_of;
 use super::name_of;
 use crate::error::RulesError;
 use crate::fast::FastMap;
@@ -48,6 +47,13 @@ fn line(line: &[u8]) -> Option<(u64, &str)> {
     let ms = (number(3, 2)? * 60 + number(6, 2)?) * 1000 + number(9, 3)?;
     let (level, message) = rest.split_once(' ')?;
     level.bytes().all(|byte| byte.is_ascii_uppercase()).then_some((ms % QUARTER_MS, message))
+}
+
+/// The group of a task of O2DPG: its name without the number of its time frame.
+pub(super) fn group_of(task: &str) -> Option<String> {
+    let (group, number) = task.rsplit_once('_')?;
+    let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    is_number.then(|| group.to_owned())
 }
 
 enum Action<'a> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::action_log::ActionLog;
+use super::action_log::{ActionLog, group_of};
 use super::command::{of_text, program};
 use super::ninja_log::NinjaLog;
 use super::{FileGraph, Named, NamedBy, O2DPG, Run, RunBy, SNAKEMAKE, name_of};
@@ -450,13 +450,6 @@ impl From<NextflowTask> for Row {
             comparison: Comparison::Whole,
         }
     }
-}
-
-/// The group of a task of O2DPG: its name without the number of its time frame.
-pub(super) fn group_of(task: &str) -> Option<String> {
-    let (group, number) = task.rsplit_once('_')?;
-    let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
-    is_number.then(|| group.to_owned())
 }
 
 impl From<Stage> for Row {
