@@ -10,7 +10,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::caller::Caller;
 use crate::compiled;
-use crate::error::{ADVICE, ProbeError};
+use crate::error::{ProbeError, advice};
 use crate::hooks::{EVENTS, Need, attach};
 use crate::loader::{kernel_btf, load_object};
 use crate::options::{EbpfOptions, Settings};
@@ -107,7 +107,7 @@ fn privileges() -> Check {
         Check::bad(
             "privileges",
             "neither CAP_BPF with CAP_PERFMON nor CAP_SYS_ADMIN",
-            format!("run with sudo, or {ADVICE}"),
+            format!("run with sudo, or {}", advice()),
         )
     }
 }
@@ -181,7 +181,7 @@ fn who_records() -> Option<Check> {
                  kernel, at system calls and context switches of all\n\
                  processes"
             ),
-            ADVICE,
+            advice(),
         )
     })
 }

@@ -10,12 +10,26 @@ use crate::seccomp::forbids_bpf;
 /// Any error, on its way to one of these.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
+/// The recorder without analysis, which may be all that is installed.
+const RECORDER: &str = "proctrace-recorder";
+
+/// Name of the program that this runs in.
+fn program() -> &'static str {
+    let file = std::env::current_exe().unwrap_or_default();
+    if file.file_name().is_some_and(|name| name == RECORDER) { RECORDER } else { "proctrace" }
+}
+
 /// Advice on how to allow some users to record.
-pub(crate) const ADVICE: &str = "let a group record what its members run, as root:\n\
-    groupadd -r proctrace\n\
-    install -g proctrace -m 0750 $(command -v proctrace) /usr/local/bin\n\
-    setcap cap_bpf,cap_perfmon+ep /usr/local/bin/proctrace\n\
-    or serve all users: proctrace broker (docs/broker.md)";
+pub(crate) fn advice() -> String {
+    let program = program();
+    format!(
+        "let a group record what its members run, as root:\n\
+         groupadd -r proctrace\n\
+         install -g proctrace -m 0750 $(command -v {program}) /usr/local/bin\n\
+         setcap cap_bpf,cap_perfmon+ep /usr/local/bin/{program}\n\
+         or serve all users: {program} broker (docs/broker.md)"
+    )
+}
 
 /// The reasons why recording is not possible.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +38,9 @@ pub enum ProbeError {
     #[error(
         "the kernel does not allow this user to use BPF ({call}: {source}).\n\
          Run with sudo, or {advice}\n\
-         `proctrace doctor` shows what this kernel and this user can do",
-        advice = ADVICE
+         `{program} doctor` shows what this kernel and this user can do",
+        advice = advice(),
+        program = program()
     )]
     NotPermitted {
         /// The step that was refused.
