@@ -13,7 +13,7 @@ use crate::error::{BoxError, ProbeError, not_permitted, root_cause};
 use crate::options::{LookupHook, Settings};
 use crate::perf_event::attach_tracepoint;
 use crate::tracefs::Tracefs;
-use crate::verify::{load_all, loaded};
+use crate::verify::{is_loaded, load_all, loaded};
 use crate::{link, preemption};
 
 /// An event and the hooks that can record it, best first.
@@ -223,10 +223,7 @@ pub(crate) fn attach_all(
     settings: Settings<'_>,
 ) -> Result<Hooks, ProbeError> {
     let preempted = preemption::is_full();
-    let needed = EVENTS.iter().filter(|event| event.need(settings) != Need::Not);
-    let best = needed
-        .filter_map(|event| event.ways_in_order(preempted).find(|way| way.is_wanted(settings)));
-    load_all(ebpf, &best.flat_map(|way| way.programs(btf, settings)).collect(), btf);
+    load_ahead(ebpf, btf, settings, preempted);
     let mut hooks = Hooks::default();
     for event in EVENTS {
         let need = event.need(settings);
@@ -247,6 +244,31 @@ pub(crate) fn attach_all(
         }
     }
     Ok(hooks)
+}
+
+/// Programs by name, and what each is loaded for.
+type Targets = Vec<(String, String)>;
+
+/// Loads the programs of all hooks that will be attached, as far as that can be foreseen: first one of the best hook of each
+/// event, then the others of that hook, or those of the next one where the kernel refused it.
+fn load_ahead(ebpf: &mut Ebpf, btf: &Btf, settings: Settings<'_>, preempted: bool) {
+    let programs = |event: &Event| -> Vec<Targets> {
+        let ways = event.ways_in_order(preempted).filter(|way| way.is_wanted(settings));
+        ways.map(|way| way.programs(btf, settings)).collect()
+    };
+    let needed = EVENTS.iter().filter(|event| event.need(settings) != Need::Not);
+    let events: Vec<Vec<Targets>> = needed.map(programs).collect();
+    let first = |ways: &Vec<Targets>| ways.first()?.first().cloned();
+    load_all(ebpf, &events.iter().filter_map(first).collect(), btf);
+    let rest = |ways: &Vec<Targets>| {
+        let mut ways = ways.iter();
+        let best = ways.next().map_or(&[][..], |best| best);
+        let is_taken = best.first().is_some_and(|(name, _)| is_loaded(ebpf, name));
+        let rest = if is_taken { &best[1..] } else { ways.next().map_or(&[][..], |next| next) };
+        rest.to_vec()
+    };
+    let rest = events.iter().flat_map(rest).collect();
+    load_all(ebpf, &rest, btf);
 }
 
 impl Event {
@@ -332,7 +354,7 @@ impl Way {
     }
 
     /// Its programs and what each is loaded for.
-    fn programs(&self, btf: &Btf, settings: Settings<'_>) -> Vec<(String, String)> {
+    fn programs(&self, btf: &Btf, settings: Settings<'_>) -> Targets {
         let one = |program: &str, target: &str| vec![(program.to_owned(), target.to_owned())];
         match self {
             Self::TpBtf(program, tracepoint) => one(program, tracepoint),
@@ -446,7 +468,7 @@ fn attach_functions(
 }
 
 /// The programs for functions, with these: as with tracepoints, not every kernel has every call.
-fn programs_of_functions(prefix: &str, btf: &Btf, settings: Settings<'_>) -> Vec<(String, String)> {
+fn programs_of_functions(prefix: &str, btf: &Btf, settings: Settings<'_>) -> Targets {
     let timed_only = prefix == ENTRY_PROGRAM;
     calls(settings)
         .filter(|call| !timed_only || TIMED_CALLS.contains(call))

@@ -68,6 +68,11 @@ pub(crate) fn loaded<'a>(
     program_fd(program).ok_or_else(|| format!("the program {name} is not loaded").into())
 }
 
+/// True if the kernel has taken the program of this name.
+pub(crate) fn is_loaded(ebpf: &Ebpf, name: &str) -> bool {
+    ebpf.program(name).and_then(program_fd).is_some()
+}
+
 pub(crate) fn program_fd(program: &Program) -> Option<BorrowedFd<'_>> {
     match program {
         Program::BtfTracePoint(program) => program.fd().ok().map(AsFd::as_fd),

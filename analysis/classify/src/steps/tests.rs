@@ -310,15 +310,15 @@ fn variables_name_steps_where_they_are_recorded() {
     assert_eq!(of(&["python3"], &spaces), is("t/a.py::b[a (b]", Some("test")));
     assert_eq!(of(&["slurmstepd"], &[("SLURM_STEP_ID", "3")]), is("srun 3", Some("srun")));
     assert_eq!(of(&["bash"], &[]), None);
-    // Yarn 4 has a shell of its own.
-    let sleep = step_with(
-        &rules,
-        &["node", "/x/yarn-4.18.1.cjs"],
-        &["/bin/sleep", "1"],
-        "/w",
-        &[("npm_lifecycle_event", "build")],
-    );
-    assert_eq!(sleep.map(|named| named.name).as_deref(), Some("build"));
+    // Yarn 4 has a shell of its own, and its packages below .yarn.
+    let yarn = |command: &[&str]| {
+        let build = [("npm_lifecycle_event", "build")];
+        let by = ["node", "/x/.yarn/releases/yarn-4.18.1.cjs", "run", "build"];
+        step_with(&rules, &by, command, "/x", &build).map(|named| named.name)
+    };
+    assert_eq!(yarn(&["/bin/sleep", "1"]).as_deref(), Some("build"));
+    assert_eq!(yarn(&["node", "/x/.yarn/cache/t.zip/bin/tsc", "-b"]).as_deref(), Some("build"));
+    assert_eq!(yarn(&["node", "/x/.yarn/releases/yarn-4.18.1.cjs", "run", "a"]), None);
     assert!(rules.steps.variables().contains(&b"GITHUB_ACTION"[..]));
     // A recipe within a step of Slurm is a recipe.
     assert_eq!(of(&["make"], &[("SLURM_STEP_ID", "3")]), is("x", Some("x")));
