@@ -27,7 +27,9 @@ pub(crate) fn all(directory: &Path, address: &str, files: &[Pinned<'_>]) -> Resu
         return Ok(true);
     }
     let mut curl = Command::new("curl");
-    curl.args(["--silent", "--fail", "--max-time", LONGEST_S]);
+    // Where an address does not answer, the others need not be waited for.
+    curl.args(["--silent", "--fail", "--fail-early", "--connect-timeout", "10"]);
+    curl.args(["--max-time", LONGEST_S]);
     for (path, _) in &lacking {
         curl.arg("--output").arg(place(path)).arg(format!("{address}/{path}"));
     }
