@@ -14,6 +14,9 @@ const REPETITIONS: usize = 2;
 /// Maximum number of failed tests for repetition: if more fail, the machine is not the reason.
 const FAILED_MAX: usize = 5;
 
+/// Maximum number of lines that are repeated of what the tests that failed wrote.
+const REASONS_MAX: usize = 80;
+
 /// Time to wait for output after the command has ended.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
 
@@ -40,7 +43,7 @@ struct Failed {
 /// If a test fails alone, too, or if something else than a test failed.
 pub(crate) fn run(tests: &mut Command, arguments: &[String]) -> Result<Option<String>> {
     println!("$ {}", line(tests));
-    let (status, text) = passed_on(tests)?;
+    let Told { status, text, .. } = passed_on(tests)?;
     if status.success() {
         return Ok(None);
     }
@@ -49,30 +52,43 @@ pub(crate) fn run(tests: &mut Command, arguments: &[String]) -> Result<Option<St
     if count > FAILED_MAX {
         bail!("{} failed: {count} tests, too many to run them again", line(tests));
     }
-    let (mut flaky, mut broken) = (Vec::new(), Vec::new());
+    let (mut flaky, mut broken, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
     for failed in failed {
         for test in failed.tests {
-            match passes_at(tests, &failed.target, &test, arguments)? {
-                Some(at) => flaky.push(Flaky { name: test, at }),
-                None => broken.push(format!("{} {test}", failed.target.join(" "))),
+            match repeat(tests, &failed.target, &test, arguments)? {
+                Repeated::Passed(at) => flaky.push(Flaky { name: test, at }),
+                Repeated::Failed(reason) => {
+                    broken.push(format!("{} {test}", failed.target.join(" ")));
+                    reasons.extend(reason);
+                }
             }
         }
     }
     let summary = (!flaky.is_empty()).then(|| summary(&flaky));
     if !broken.is_empty() {
-        print!("{}", summary.unwrap_or_default());
+        // Again, at the end: who reads only the end of a long output is told why.
+        println!("{}\n{}", summary.unwrap_or_default(), reasons.join("\n"));
         bail!("failed alone, too: {}", broken.join(", "));
     }
     Ok(summary)
 }
 
-/// Number of the repetition at which a test passes that runs alone; None if at none.
-fn passes_at(
+/// What came of a test that ran alone.
+enum Repeated {
+    /// The number of the repetition at which it passed.
+    Passed(usize),
+    /// What it said at the last of them.
+    Failed(Vec<String>),
+}
+
+/// Runs a test alone until it passes, [`REPETITIONS`] times at most.
+fn repeat(
     tests: &Command,
     target: &[String],
     test: &str,
     arguments: &[String],
-) -> Result<Option<usize>> {
+) -> Result<Repeated> {
+    let mut reason = Vec::new();
     for at in 1..=REPETITIONS {
         let mut again = cargo_that_can_be_interrupted();
         // With the features of the whole workspace: otherwise its dependencies are built anew. With one thread, libtest
@@ -81,12 +97,13 @@ fn passes_at(
         again.args(["--", "--exact", "--test-threads=2"]).args(arguments).arg(test);
         again.envs(tests.get_envs().filter_map(|(name, value)| Some((name, value?))));
         println!("\n$ {}", line(&again));
-        let (status, text) = passed_on(&mut again)?;
-        if status.success() && has_passed(&text, test) {
-            return Ok(Some(at));
+        let told = passed_on(&mut again)?;
+        if told.status.success() && has_passed(&told.text, test) {
+            return Ok(Repeated::Passed(at));
         }
+        reason = told.reasons;
     }
-    Ok(None)
+    Ok(Repeated::Failed(reason))
 }
 
 /// True if a test ran and passed: one that was ignored or not found fails nothing.
@@ -95,8 +112,17 @@ fn has_passed(text: &str, test: &str) -> bool {
     text.lines().any(|line| line == passed)
 }
 
+/// What a run of tests said.
+struct Told {
+    status: ExitStatus,
+    /// The lines that [`failed`] and [`has_passed`] look at.
+    text: String,
+    /// What the tests that failed wrote, with a heading for each: [`REASONS_MAX`] lines at most.
+    reasons: Vec<String>,
+}
+
 /// Runs a command; its output is shown, and the lines of it that tell something are returned.
-fn passed_on(command: &mut Command) -> Result<(ExitStatus, String)> {
+fn passed_on(command: &mut Command) -> Result<Told> {
     // Both streams through one pipe: which target a test belongs to follows from the order of the lines.
     let (reader, writer) = std::io::pipe().context("cannot create a pipe")?;
     let copy = writer.try_clone().context("cannot create a pipe")?;
@@ -110,16 +136,27 @@ fn passed_on(command: &mut Command) -> Result<(ExitStatus, String)> {
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || show(reader, &sender));
     let status = child.wait().with_context(|| format!("cannot run {}", line(command)))?;
-    let mut text = String::new();
+    let (mut text, mut reasons, mut is_reason) = (String::new(), Vec::new(), false);
     // What a failed test has left behind may hold the pipe open for ever.
     let until = Instant::now() + LEFT_BEHIND;
     while let Ok(told) = lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
-        let _ = writeln!(text, "{told}");
+        is_reason = told != FAILURES && (is_reason || begins_reason(&told));
+        if tells(&told) {
+            let _ = writeln!(text, "{told}");
+        }
+        if is_reason && reasons.len() < REASONS_MAX {
+            reasons.push(told);
+        }
     }
-    Ok((status, text))
+    Ok(Told { status, text, reasons })
 }
 
-/// Shows output as it comes, and sends the lines of it that tell something.
+/// True of the heading of what a test that failed wrote.
+fn begins_reason(line: &str) -> bool {
+    line.starts_with("---- ") && line.ends_with(" stdout ----")
+}
+
+/// Shows output as it comes, and sends its lines.
 fn show(mut reader: impl Read, lines: &mpsc::Sender<String>) {
     let (mut chunk, mut line) = ([0; 8192], Vec::new());
     while let Ok(length @ 1..) = reader.read(&mut chunk) {
@@ -135,7 +172,7 @@ fn show(mut reader: impl Read, lines: &mpsc::Sender<String>) {
             }
             let text = String::from_utf8_lossy(&line).trim_end().to_owned();
             line.clear();
-            if tells(&text) && lines.send(text).is_err() {
+            if lines.send(text).is_err() {
                 return;
             }
         }
@@ -276,14 +313,23 @@ error: 1 target failed:
         }
     }
 
+    #[test]
+    fn what_a_failed_test_said_is_kept() {
+        let said = "---- a::b stdout ----\n\npanicked at a.rs:1:\nleft: 1";
+        let text = format!("test c ... ok\nfailures:\n\n{said}\n\nfailures:\n    a::b\n");
+        let mut command = Command::new("printf");
+        let told = passed_on(command.args(["%s", &text])).unwrap();
+        assert_eq!(told.reasons.join("\n").trim_end(), said);
+    }
+
     /// As `sh -c 'while :; do :; done'` of a test that panics before it kills it.
     #[test]
     fn what_is_left_behind_is_not_waited_for() {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 1000 & echo 'test a ... ok'; echo $!"]);
-        let (status, text) = passed_on(&mut command).unwrap();
-        assert!(status.success());
-        assert_eq!(text, "test a ... ok\n");
+        let told = passed_on(&mut command).unwrap();
+        assert!(told.status.success());
+        assert_eq!(told.text, "test a ... ok\n");
         // It is ours: nobody else sleeps for so long in this way.
         let _ = Command::new("pkill").args(["-xf", "sleep 1000"]).status();
     }

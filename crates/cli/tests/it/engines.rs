@@ -51,11 +51,13 @@ fn run(place: &Path, options: &[&str], script: &str) -> (Recorded, String) {
 
 /// The same of an engine in Python, for a user whose caches are empty: what engines do to fill them is no step.
 fn run_engine(place: &Path, options: &[&str], arguments: &str) -> (Recorded, String) {
-    let script = format!(
-        "unset XDG_CACHE_HOME XDG_DATA_HOME VIRTUALENV_OVERRIDE_APP_DATA; export HOME=$PWD/home; {} -m {arguments}",
-        python()
-    );
-    run(place, options, &script)
+    run(place, options, &as_new_user(&format!("{} -m {arguments}", python())))
+}
+
+/// A script for a user whose caches are empty.
+fn as_new_user(script: &str) -> String {
+    let unset = "unset XDG_CACHE_HOME XDG_DATA_HOME VIRTUALENV_OVERRIDE_APP_DATA";
+    format!("{unset}; export HOME=$PWD/home; {script}")
 }
 
 /// The rest of each line behind a word.
@@ -187,22 +189,24 @@ fn commands_of_tox_are_those_that_it_prints() {
     let ini = "[tox]\nenv_list = a,b\n[testenv]\nskip_install = true\nallowlist_externals = true, sh\ncommands =\n  \
         true one\n  b: sh -c \"true && true\"\n";
     let place = place(&[("tox.ini", ini)]);
-    // First with empty caches, then without what tox made but with what it has cached.
-    for _ in 0..2 {
-        let (recorded, log) = run_engine(place.path(), &["--env", "TOX_ENV_NAME"], "tox");
-        // "b: commands[1]> sh -c 'true && true'"
-        let said = log.lines().filter_map(|line| line.split_once(": commands["));
+    let freeze = ["python -m pip freeze --all"; 2];
+    let commands = ["true && true", "true one", "true one"];
+    // First with empty caches, then without what tox made but with what it has cached, and as in a CI job, where tox asks
+    // pip for what is installed.
+    for (variable, further) in [("unset CI", &[] as &[&str]), ("export CI=true", &freeze)] {
+        let tox = format!("{variable}; {} -m tox", python());
+        let (recorded, log) = run(place.path(), &["--env", "TOX_ENV_NAME"], &as_new_user(&tox));
+        // "b: commands[1]> sh -c 'true && true'", "a: freeze> python -m pip freeze --all"
+        let said =
+            log.lines().filter(|line| line.contains("> ")).filter_map(|line| line.split_once(": "));
         let mut said: Vec<String> = said.map(|(environment, _)| environment.to_owned()).collect();
         said.sort();
-        assert_eq!(said, ["a", "b", "b"], "{log}");
+        assert_eq!(said.len(), commands.len() + further.len(), "{log}");
         let sql = "select step_group from steps where coordinator = 'tox' order by 1";
         let groups = query(&recorded.trace(), &[], sql);
         let groups: Vec<&str> = groups.iter().map(|row| text(&row["step_group"])).collect();
         assert_eq!(groups, said, "{log}");
-        assert_eq!(
-            sorted(names(&recorded.trace(), "tox")),
-            ["true && true", "true one", "true one"]
-        );
+        assert_eq!(sorted(names(&recorded.trace(), "tox")), [further, &commands].concat());
         fs::remove_dir_all(place.path().join(".tox")).unwrap();
     }
 }
