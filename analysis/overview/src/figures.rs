@@ -10,7 +10,6 @@ use proctrace_wire::Quantity;
 use proctrace_recording::Recording;
 use proctrace_recording::exit::Exit;
 use proctrace_recording::process::{Process, Task};
-use proctrace_recording::usage::counter;
 use proctrace_replay::Usage;
 
 /// Quantities that the figures need and those given, each once.
@@ -39,7 +38,7 @@ enum Source {
 }
 
 fn source(figure: Figure) -> Source {
-    if let Some(counter) = counter(figure) {
+    if let Some(counter) = Usage::counter(figure) {
         return Source::Used(counter);
     }
     match figure {

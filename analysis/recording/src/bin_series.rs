@@ -7,8 +7,6 @@ use proctrace_findings::Figure;
 use proctrace_replay::Usage;
 use proctrace_wire::Quantity;
 
-use crate::usage::counter;
-
 /// Kind of the values of a quantity over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BinKind {
@@ -133,7 +131,7 @@ impl BinSeries {
     /// Each counter with its increase.
     pub(crate) fn increases(grown: &Usage) -> [(Self, u64); COUNTERS.len()] {
         COUNTERS.map(|series| {
-            let counter = series.figure().and_then(counter);
+            let counter = series.figure().and_then(Usage::counter);
             (series, counter.map_or(0, |counter| counter(grown)))
         })
     }

@@ -7,7 +7,7 @@ use proctrace_findings::{Knowledge as State, Known, Loss, MetricFamily};
 use proctrace_trace::{Header, Knowledge, SCOPE_TREE};
 use proctrace_wire::{Kind, Quantity};
 
-use Quantity::{Cpu, Forks, Memory, RunDelay, Samples, Split, Times, Waits};
+use Quantity::Forks;
 
 /// Knowledge of each quantity.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,29 +22,16 @@ pub struct Knows {
 impl Knows {
     /// The initial state, as declared in the header.
     pub fn of(header: &Header) -> Self {
-        let mut knows = Self { sums_tree: header.scope == SCOPE_TREE, ..Self::default() };
-        for quantity in Quantity::ALL {
-            match header.knows(quantity) {
-                Knowledge::Exact => {}
-                Knowledge::Estimate { method } => {
-                    knows.estimates.insert(quantity, method);
-                }
-                Knowledge::Absent { reason } => {
-                    knows.absent.insert(quantity, reason);
-                }
-            }
+        let method = |quantity| match header.knows(quantity) {
+            Knowledge::Estimate { method } => Some((quantity, method)),
+            Knowledge::Exact | Knowledge::Absent { .. } => None,
+        };
+        Self {
+            absent: header.absent(),
+            estimates: Quantity::ALL.iter().copied().filter_map(method).collect(),
+            bounds: BTreeMap::new(),
+            sums_tree: header.scope == SCOPE_TREE,
         }
-        // Without times there are no durations.
-        if let Some(reason) = knows.absent.get(&Times).cloned() {
-            for quantity in [Cpu, RunDelay, Samples, Memory, Waits, Quantity::LookupTimes] {
-                knows.absent.entry(quantity).or_insert_with(|| reason.clone());
-            }
-        }
-        // Without CPU time there is nothing to split.
-        if let Some(reason) = knows.absent.get(&Cpu).cloned() {
-            knows.absent.insert(Split, reason);
-        }
-        knows
     }
 
     /// Marks a quantity as unknown.
@@ -163,7 +150,7 @@ impl Knows {
 mod tests {
     use super::*;
 
-    use Quantity::{LookupsOpen, LookupsStat};
+    use Quantity::{Cpu, LookupsOpen, LookupsStat, Memory, Samples};
 
     #[test]
     fn reasons_are_told_once() {

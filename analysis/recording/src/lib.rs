@@ -34,7 +34,6 @@ pub mod stored_usage;
 #[path = "../../scenes/src/lib.rs"]
 mod testing;
 pub mod tracks;
-pub mod usage;
 pub mod waits;
 pub mod watch;
 

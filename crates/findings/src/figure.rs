@@ -11,8 +11,40 @@ use serde::{Serialize, Serializer};
 
 use crate::table::Unit;
 
+/// Topics of figures, each of which is a line where people read about one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// CPU time, and waiting for it.
+    Cpu,
+    /// Memory, and page faults.
+    Memory,
+    /// Bytes read and written.
+    Storage,
+    /// Context switches and migrations.
+    Switches,
+    /// Opens and look-ups of files.
+    Files,
+}
+
+impl Topic {
+    /// All of them, in the order of their lines.
+    pub const ALL: [Self; 5] =
+        [Self::Cpu, Self::Memory, Self::Storage, Self::Switches, Self::Files];
+
+    /// Label of its line.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU",
+            Self::Memory => "Memory",
+            Self::Storage => "Storage",
+            Self::Switches => "Switches",
+            Self::Files => "Files",
+        }
+    }
+}
+
 macro_rules! figures {
-    ($($figure:ident $name:literal $unit:ident $label:literal [$($need:ident)+] $says:literal $(thread $of_thread:literal)?;)+) => {
+    ($($figure:ident $name:literal $unit:ident $topic:ident $label:literal [$($need:ident)+] $says:literal $(thread $of_thread:literal)?;)+) => {
         /// A figure of a process.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Figure {
@@ -39,6 +71,11 @@ macro_rules! figures {
                 match self { $(Self::$figure => &[$(Quantity::$need),+],)+ }
             }
 
+            /// The line of text that it stands in.
+            pub const fn topic(self) -> Topic {
+                match self { $(Self::$figure => Topic::$topic,)+ }
+            }
+
             /// Its name in words.
             pub const fn label(self) -> &'static str {
                 match self { $(Self::$figure => $label,)+ }
@@ -60,45 +97,45 @@ macro_rules! figures {
 }
 
 figures! {
-    CpuNs "cpu_ns" Nanoseconds "CPU time" [Cpu] "CPU time of its threads while recorded: exact."
+    CpuNs "cpu_ns" Nanoseconds Cpu "CPU time" [Cpu] "CPU time of its threads while recorded: exact."
         thread "CPU time while recorded: exact.";
-    UserNs "user_ns" Nanoseconds "user time" [Cpu Split]
+    UserNs "user_ns" Nanoseconds Cpu "user time" [Cpu Split]
         "User time: estimated from pooled ticks; reliable for sums over many processes, not for a single short process.";
-    SystemNs "system_ns" Nanoseconds "system time" [Cpu Split] "System time, likewise; user_ns + system_ns = cpu_ns.";
-    UserTicksNs "user_ticks_ns" Nanoseconds "user ticks" [Cpu]
+    SystemNs "system_ns" Nanoseconds Cpu "system time" [Cpu Split] "System time, likewise; user_ns + system_ns = cpu_ns.";
+    UserTicksNs "user_ticks_ns" Nanoseconds Cpu "user ticks" [Cpu]
         "Kernel ticks that found it in user mode, times the tick period."
         thread "Kernel ticks that found it in user mode, times the tick period.";
-    SystemTicksNs "system_ticks_ns" Nanoseconds "system ticks" [Cpu] "The same in kernel mode."
+    SystemTicksNs "system_ticks_ns" Nanoseconds Cpu "system ticks" [Cpu] "The same in kernel mode."
         thread "The same in kernel mode.";
-    ChildrenWaitedCpuNs "children_waited_cpu_ns" Nanoseconds "CPU time of children waited for" [Cpu]
+    ChildrenWaitedCpuNs "children_waited_cpu_ns" Nanoseconds Cpu "CPU time of children waited for" [Cpu]
         "CPU time of the children it waited for; null if its end was not recorded.";
-    RunDelayNs "run_delay_ns" Nanoseconds "waited for a CPU" [RunDelay]
+    RunDelayNs "run_delay_ns" Nanoseconds Cpu "waited for a CPU" [RunDelay]
         "Time its threads waited for a CPU (runnable, not running)."
         thread "Time it waited for a CPU (runnable, not running).";
-    VoluntarySwitches "voluntary_switches" Count "voluntary switches" [Switches] "Voluntary context switches."
+    VoluntarySwitches "voluntary_switches" Count Switches "voluntary switches" [Switches] "Voluntary context switches."
         thread "Voluntary context switches.";
-    InvoluntarySwitches "involuntary_switches" Count "involuntary switches" [Switches] "Involuntary context switches."
+    InvoluntarySwitches "involuntary_switches" Count Switches "involuntary switches" [Switches] "Involuntary context switches."
         thread "Involuntary context switches.";
-    Migrations "migrations" Count "migrations" [Switches] "Migrations of its threads to another CPU."
+    Migrations "migrations" Count Switches "migrations" [Switches] "Migrations of its threads to another CPU."
         thread "Migrations to another CPU.";
-    MinorFaults "minor_faults" Count "minor faults" [Faults] "Minor page faults." thread "Minor page faults.";
-    MajorFaults "major_faults" Count "major faults" [Faults] "Major page faults." thread "Major page faults.";
-    ReadBytes "read_bytes" Bytes "read from storage" [Io] "Bytes read from storage." thread "Bytes read from storage.";
-    WriteBytes "write_bytes" Bytes "written to storage" [Io] "Bytes written to storage." thread "Bytes written to storage.";
-    ReadCallBytes "read_call_bytes" Bytes "read by system calls" [Io]
+    MinorFaults "minor_faults" Count Memory "minor faults" [Faults] "Minor page faults." thread "Minor page faults.";
+    MajorFaults "major_faults" Count Memory "major faults" [Faults] "Major page faults." thread "Major page faults.";
+    ReadBytes "read_bytes" Bytes Storage "read from storage" [Io] "Bytes read from storage." thread "Bytes read from storage.";
+    WriteBytes "write_bytes" Bytes Storage "written to storage" [Io] "Bytes written to storage." thread "Bytes written to storage.";
+    ReadCallBytes "read_call_bytes" Bytes Storage "read by system calls" [Io]
         "Bytes read by system calls, including from the page cache and pipes."
         thread "Bytes read by system calls.";
-    WriteCallBytes "write_call_bytes" Bytes "written by system calls" [Io] "Bytes written by system calls."
+    WriteCallBytes "write_call_bytes" Bytes Storage "written by system calls" [Io] "Bytes written by system calls."
         thread "Bytes written by system calls.";
-    PeakRssBytes "peak_rss_bytes" Bytes "peak RSS of its last program" [PeakRss]
+    PeakRssBytes "peak_rss_bytes" Bytes Memory "peak RSS" [PeakRss]
         "Peak resident memory of the program it ran last; for a process that did not end, the value of its last sample.";
-    FileRssBytes "file_rss_bytes" Bytes "file-backed RSS at its end" [PeakRss]
+    FileRssBytes "file_rss_bytes" Bytes Memory "file-backed RSS" [PeakRss]
         "Resident pages of files when it began to end: programs, libraries and mapped files, which processes may share; as \
          the kernel counts them, which leaves out some of each CPU (32, or twice the number of CPUs); null if it counts none, if \
          the process did not end, with kernels before 6.16 (eBPF), and in traces before wire version 7.";
-    Opens "opens" Count "successful opens" [LookupsOpen] "Successful opens."
+    Opens "opens" Count Files "successful opens" [LookupsOpen] "Successful opens."
         thread "Successful opens; null if its end was not recorded.";
-    FailedLookups "failed_lookups" Count "failed look-ups" [LookupsOpen LookupsStat LookupsAccess LookupsReadlink LookupsChdir]
+    FailedLookups "failed_lookups" Count Files "failed look-ups" [LookupsOpen LookupsStat LookupsAccess LookupsReadlink LookupsChdir]
         "Recorded failed look-ups, excluding readlink of existing paths that are not links; null if a family of calls is \
          not known, and for 32-bit programs.";
 }

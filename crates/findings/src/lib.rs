@@ -43,7 +43,7 @@ pub use ends::{EndStep, Ends, FatalSignal, LastFailed, ProgramEnd};
 pub use farm::{
     DanglingLink, Farm, FarmCandidate, FarmConflict, FarmLink, KeptEntry, Trial, TrialRun,
 };
-pub use figure::{Figure, Figures};
+pub use figure::{Figure, Figures, Topic};
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, PathPiece, Strip};
 pub use libs::{
     LibrarySearch, Libs, LookupCause, LookupCost, LookupPlace, NotModelled, ProgramSearch, Remedy,

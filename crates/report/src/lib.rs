@@ -32,6 +32,7 @@ mod table;
 mod tables;
 mod text;
 mod tree;
+mod usage;
 mod words;
 
 pub use advice::{advice_gain, advice_head, advice_text, explained_text, observed_text};
@@ -50,3 +51,4 @@ pub use step_graph::GraphLanguage;
 pub use style::Style;
 pub use text::full;
 pub use tree::tree_text;
+pub use usage::usage;

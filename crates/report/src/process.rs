@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 
 use proctrace_findings::{
-    Candidate, ChildGroup, Command, Figure, Figures, MissedName, OwnStep, ProcessDetails, Relative,
-    Table, Unit, Values, bytes, count, counted, sparkline, time,
+    Candidate, ChildGroup, Command, Figures, MissedName, OwnStep, ProcessDetails, Relative, Table,
+    Unit, Values, bytes, count, counted, sparkline, time,
 };
 
 use crate::data::table_text;
 use crate::escape::terminal;
 use crate::fit::columns;
-use crate::number::{or_dash, percent};
 use crate::style::Style;
+use crate::usage::usage;
 use crate::words::{begins, command_line, push_words};
 
 /// "gcc (2955)": for lists of relatives.
@@ -168,91 +168,9 @@ fn path(process: &ProcessDetails) -> Option<String> {
 
 /// Appends the usage of one process, or of all of a program.
 pub(crate) fn push_usage(out: &mut String, used: &Figures, style: Style) {
-    let of = |figure: Figure| figure_or_dash(figure, used[figure]);
-    let mut cpu = of(Figure::CpuNs);
-    if let Some((user_ns, system_ns)) = used[Figure::UserNs].zip(used[Figure::SystemNs]) {
-        let _ = write!(
-            cpu,
-            " · user about {} · system {} ({})",
-            time(user_ns),
-            time(system_ns),
-            percent(system_ns, user_ns.saturating_add(system_ns))
-        );
+    for (topic, words) in usage(used, Some("-")) {
+        push_words(out, topic.label(), &words, style);
     }
-    if let Some(run_delay_ns) = used[Figure::RunDelayNs] {
-        let _ = write!(cpu, " · {} ready without a CPU", time(run_delay_ns));
-    }
-    if let Some(waited_ns) = used[Figure::ChildrenWaitedCpuNs].filter(|ns| *ns > 0) {
-        let _ = write!(cpu, " · {} of children it waited for", time(waited_ns));
-    }
-    push_words(out, "CPU", &cpu, style);
-    let memory = format!(
-        "peak RSS {} · {} major faults, {} minor",
-        of(Figure::PeakRssBytes),
-        of(Figure::MajorFaults),
-        of(Figure::MinorFaults)
-    );
-    push_words(out, "Memory", &memory, style);
-    let io = format!(
-        "{} read · {} written; by system calls {} and {}",
-        of(Figure::ReadBytes),
-        of(Figure::WriteBytes),
-        of(Figure::ReadCallBytes),
-        of(Figure::WriteCallBytes)
-    );
-    push_words(out, "Storage", &io, style);
-    let switches = format!(
-        "{} voluntary, {} involuntary · {} to another CPU",
-        of(Figure::VoluntarySwitches),
-        of(Figure::InvoluntarySwitches),
-        of(Figure::Migrations)
-    );
-    push_words(out, "Switches", &switches, style);
-    let files =
-        format!("{} opens · {} failed look-ups", of(Figure::Opens), of(Figure::FailedLookups));
-    push_words(out, "Files", &files, style);
-    let others: Vec<String> = used
-        .iter()
-        .filter(|(figure, _)| !figure.is_raw() && !PLACED.contains(figure))
-        .filter_map(|(figure, value)| {
-            Some(format!("{} {}", figure_or_dash(figure, Some(value?)), figure.label()))
-        })
-        .collect();
-    if !others.is_empty() {
-        push_words(out, "Besides", &others.join(" · "), style);
-    }
-}
-
-/// The figures that have their place in a line of [`push_usage`]: any other is shown in the last one.
-const PLACED: [Figure; 17] = [
-    Figure::CpuNs,
-    Figure::UserNs,
-    Figure::SystemNs,
-    Figure::ChildrenWaitedCpuNs,
-    Figure::RunDelayNs,
-    Figure::VoluntarySwitches,
-    Figure::InvoluntarySwitches,
-    Figure::Migrations,
-    Figure::MinorFaults,
-    Figure::MajorFaults,
-    Figure::ReadBytes,
-    Figure::WriteBytes,
-    Figure::ReadCallBytes,
-    Figure::WriteCallBytes,
-    Figure::PeakRssBytes,
-    Figure::Opens,
-    Figure::FailedLookups,
-];
-
-fn figure_or_dash(figure: Figure, value: Option<u64>) -> String {
-    or_dash(
-        value,
-        match figure.unit() {
-            Unit::Nanoseconds => time,
-            Unit::Bytes => bytes,
-            _ => count,
-        },
-    )
 }
 
 fn push_commands(out: &mut String, process: &ProcessDetails, style: Style) {

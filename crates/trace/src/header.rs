@@ -190,6 +190,34 @@ impl Header {
         self.knowledge.get(quantity.name()).cloned().unwrap_or_else(|| self.was_asked_for(quantity))
     }
 
+    /// Quantities that the recording does not know, each with the reason: those of which that is known, and what follows
+    /// from them.
+    pub fn absent(&self) -> BTreeMap<Quantity, String> {
+        let reason = |quantity| match self.knows(quantity) {
+            Knowledge::Absent { reason } => Some((quantity, reason)),
+            Knowledge::Exact | Knowledge::Estimate { .. } => None,
+        };
+        let mut absent: BTreeMap<_, _> = Quantity::ALL.iter().copied().filter_map(reason).collect();
+        // Without times there are no durations.
+        if let Some(reason) = absent.get(&Quantity::Times).cloned() {
+            for quantity in [
+                Quantity::Cpu,
+                Quantity::RunDelay,
+                Quantity::Samples,
+                Quantity::Memory,
+                Quantity::Waits,
+                Quantity::LookupTimes,
+            ] {
+                absent.entry(quantity).or_insert_with(|| reason.clone());
+            }
+        }
+        // Without CPU time there is nothing to split.
+        if let Some(reason) = absent.get(&Quantity::Cpu).cloned() {
+            absent.insert(Quantity::Split, reason);
+        }
+        absent
+    }
+
     /// Completes the knowledge of all quantities: as stated by the source, or else derived from the
     /// options.
     #[must_use]

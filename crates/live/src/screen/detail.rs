@@ -1,14 +1,16 @@
 //! One process: its command line, its relatives, its accounting, its failed look-ups.
 
+use proctrace_findings::{Figure, Topic};
 use proctrace_report::escape::terminal;
-use proctrace_report::fit::pieces;
-use proctrace_report::number::{bytes, count, counted, or_dash, time};
+use proctrace_report::fit::{pieces, wrap};
+use proctrace_report::number::{bytes, count, counted, time};
+use proctrace_report::usage;
 use proctrace_wire::Outcome;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Screen;
-use super::paint::{Line, Theme, cpu_percent, fill};
+use super::paint::{Line, Theme, cpu_percent, cpu_time, fill};
 use crate::state::{Process, View};
 
 /// Lines of a long command line that are shown.
@@ -76,8 +78,8 @@ impl Screen {
             Line::new(buffer, area, row)
                 .number(if is_parent { "parent" } else { "" }, 7, theme.plain)
                 .number(&relative.pid.to_string(), 8, theme.plain)
-                .number(&cpu_percent(relative.cpu.per_second(view.now_ns())), 5, theme.plain)
-                .number(&time(relative.used.run_ns), 10, theme.plain)
+                .number(&self.now(view, relative.cpu.per_second(view.now_ns())), 5, theme.plain)
+                .number(&cpu_time(view, relative.used.run_ns), 10, theme.plain)
                 .text(&relative.title(), theme.plain);
         }
         if self.relatives.is_empty() {
@@ -93,22 +95,22 @@ fn facts(view: &View, process: &Process, width: usize) -> Vec<(&'static str, Str
     let category = program.and_then(|program| program.name.category.as_deref());
     let name = super::rows::program(view, process);
     let of = category.map_or(String::new(), |category| format!("  ({category})"));
-    let mut facts = vec![("process", format!("{}  {name}{of}", process.pid))];
+    let mut facts = vec![("Process", format!("{}  {name}{of}", process.pid))];
     for (at, line) in wrapped(&process.title(), width).into_iter().enumerate() {
-        facts.push((if at == 0 { "command" } else { "" }, line));
+        facts.push((if at == 0 { "Command" } else { "" }, line));
     }
     if let Some(command) = process.command.as_deref().filter(|command| !command.is_withheld) {
         let text = |bytes: &[u8]| proctrace_wire::escape::to_text(bytes).into_owned();
         facts.push((
-            "file",
+            "File",
             text(if command.exe.is_empty() { &command.path } else { &command.exe }),
         ));
         if !command.cwd.is_empty() {
-            facts.push(("directory", text(&command.cwd)));
+            facts.push(("Directory", text(&command.cwd)));
         }
     }
-    facts.push(("life", life(view, process)));
-    facts.extend(accounting(view, process));
+    facts.push(("Life", life(view, process)));
+    facts.extend(accounting(view, process, width));
     facts.extend(searched(view, process));
     facts
 }
@@ -135,42 +137,38 @@ fn life(view: &View, process: &Process) -> String {
     )
 }
 
-fn accounting(view: &View, process: &Process) -> [(&'static str, String); 3] {
-    let used = &process.used;
-    let divided = view.divided();
-    let system = divided.system_percent(divided.of_process(process), used.ticks());
-    let cpu = format!(
-        "{}, {} % of a CPU now, system {}; waited for a CPU {}",
-        time(used.run_ns),
-        cpu_percent(process.cpu.per_second(view.now_ns())),
-        or_dash(system, |share| format!("{share:.0} %")),
-        time(used.run_delay_ns),
-    );
-    let memory = format!(
-        "{} resident, peak {}; {} minor, {} major faults",
-        or_dash(process.rss_bytes, bytes),
-        or_dash(process.maxrss_bytes, bytes),
-        count(used.minflt),
-        count(used.majflt),
-    );
-    let input = format!(
-        "read {}, wrote {} (storage {}, {}); {} + {} switches",
-        bytes(used.rchar),
-        bytes(used.wchar),
-        bytes(used.read_bytes),
-        bytes(used.write_bytes),
-        count(used.nvcsw),
-        count(used.nivcsw),
-    );
-    [("CPU time", cpu), ("memory", memory), ("I/O", input)]
-}
-
-fn searched(view: &View, process: &Process) -> Vec<(&'static str, String)> {
-    let mut rows = vec![("failed", counted(process.lookups_failed, "look-up", "look-ups"))];
-    for (directory, failed) in view.searched(process).into_iter().take(SEARCHED_SHOWN) {
-        rows.push(("", format!("{:>9}  {directory}", count(failed))));
+/// What it used so far, named as everywhere, and what only its present has.
+fn accounting(view: &View, process: &Process, width: usize) -> Vec<(&'static str, String)> {
+    let used = usage(&view.figures(process, &view.divided()), None);
+    let mut rows = Vec::new();
+    for topic in Topic::ALL {
+        let words = used.iter().find(|(of, _)| *of == topic).map(|(_, words)| words.clone());
+        let words = [words, now(view, process, topic)].into_iter().flatten().collect::<Vec<_>>();
+        if !words.is_empty() {
+            for (at, line) in wrap(&words.join(" · "), width).into_iter().enumerate() {
+                rows.push((if at == 0 { topic.label() } else { "" }, line));
+            }
+        }
     }
     rows
+}
+
+/// What only a process that is alive has.
+fn now(view: &View, process: &Process, topic: Topic) -> Option<String> {
+    match topic {
+        _ if process.end.is_some() => None,
+        Topic::Cpu => view
+            .known(Figure::CpuNs, process.cpu.per_second(view.now_ns()))
+            .map(|rate| format!("now {} % of a CPU", cpu_percent(rate))),
+        Topic::Memory => process.rss_bytes.map(|rss| format!("now RSS {}", bytes(rss))),
+        _ => None,
+    }
+}
+
+/// The directories in which its look-ups failed most, below their number.
+fn searched(view: &View, process: &Process) -> Vec<(&'static str, String)> {
+    let most = view.searched(process).into_iter().take(SEARCHED_SHOWN);
+    most.map(|(directory, failed)| ("", format!("{:>9}  {directory}", count(failed)))).collect()
 }
 
 /// A text in lines of at most `width` columns; the last ends with an ellipsis if there is more.

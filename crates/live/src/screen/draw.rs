@@ -1,12 +1,13 @@
 //! The whole view: figures at the top, lists below, keys at the bottom.
 
+use proctrace_findings::Figure;
 use proctrace_report::fit::columns;
-use proctrace_report::number::{count, counted, percent, time};
+use proctrace_report::number::{count, counted, or_dash, percent, time};
 use proctrace_trace::{Ended, Trailer};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::paint::{Line, Theme, bars, cpus, fill};
+use super::paint::{Line, Theme, bars, cpu_time, cpus, failed, fill};
 use super::{Over, Pane, Screen, Status};
 use crate::state::{Second, View};
 
@@ -243,10 +244,11 @@ fn sums(view: &View, is_over: bool, line: &mut Line<'_>, theme: &Theme) {
         true => ("mean CPUs", totals.cpu_ns as f64 * 1e9 / view.elapsed_ns().max(1) as f64),
         false => ("CPUs", view.cpu.per_second(view.now_ns())),
     };
-    let used = format!("{} of {}", cpus(per_second), view.header().cpus);
+    let per_second = or_dash(view.known(Figure::CpuNs, per_second), cpus);
+    let used = format!("{per_second} of {}", view.header().cpus);
     line.space(1)
         .pair(label, &used, theme)
-        .pair("CPU time", &time(totals.cpu_ns), theme)
+        .pair("CPU time", &cpu_time(view, totals.cpu_ns), theme)
         .pair("processes", &count(totals.processes), theme)
         .pair("threads", &count(totals.threads), theme)
         .pair("execs", &count(totals.execs), theme);
@@ -256,14 +258,15 @@ fn sums(view: &View, is_over: bool, line: &mut Line<'_>, theme: &Theme) {
 }
 
 fn failures(view: &View, is_over: bool, line: &mut Line<'_>, theme: &Theme) {
-    let failed = view.totals.lookups_failed;
-    line.space(1).pair("failed look-ups", &count(failed), theme);
-    if let Some(second) = view.history.last(view.now_ns()).filter(|_| !is_over) {
+    let lookups = view.totals.lookups_failed;
+    line.space(1).pair("failed look-ups", &failed(view, lookups), theme);
+    let has_rate = !is_over && view.knows_lookups();
+    if let Some(second) = view.history.last(view.now_ns()).filter(|_| has_rate) {
         line.text(&format!("{}/s", count(second.lookups_failed)), theme.value).space(2);
     }
     let lost = view.losses.total();
     if lost > 0 {
-        let known = view.totals.processes.saturating_add(view.totals.execs).saturating_add(failed);
+        let known = view.totals.processes.saturating_add(view.totals.execs).saturating_add(lookups);
         let share = percent(lost, lost.saturating_add(known));
         line.text(&format!(" LOST {} records, {share} ", count(lost)), theme.alarm).space(1);
     } else {

@@ -1,10 +1,14 @@
 //! Painting text into a buffer: escaped, measured and cut.
 
+use proctrace_findings::Figure;
 use proctrace_report::escape::terminal;
 use proctrace_report::fit::{columns, cut};
+use proctrace_report::number::{count, or_dash, time};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
+
+use crate::state::View;
 
 /// The styles of the view.
 #[derive(Debug, Clone, Copy)]
@@ -124,6 +128,16 @@ pub(crate) fn fill(buffer: &mut Buffer, area: Rect, row: u16, style: Style) {
         let line = Rect { y: area.y + row, height: 1, ..area };
         buffer.set_style(line.intersection(buffer.area), style);
     }
+}
+
+/// CPU time; "-" in a recording without.
+pub(crate) fn cpu_time(view: &View, cpu_ns: u64) -> String {
+    or_dash(view.known(Figure::CpuNs, cpu_ns), time)
+}
+
+/// A number of failed look-ups; "-" in a recording without.
+pub(crate) fn failed(view: &View, lookups: u64) -> String {
+    or_dash(view.knows_lookups().then_some(lookups), count)
 }
 
 /// CPU time per second, in CPUs.

@@ -1,12 +1,13 @@
 //! The lists: processes, programs, directories, losses.
 
+use proctrace_findings::Figure;
 use proctrace_replay::CpuTime;
-use proctrace_report::number::{bytes, count, or_dash, percent, time};
+use proctrace_report::number::{bytes, count, or_dash, percent};
 use proctrace_wire::{Kind, Outcome};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::paint::{Line, Theme, cpu_percent, fill};
+use super::paint::{Line, Theme, cpu_percent, cpu_time, failed, fill};
 use super::rows::{Ended, Row, rows};
 use super::{Pane, Screen, Sort};
 use crate::state::{Divided, Program, View};
@@ -131,7 +132,8 @@ impl Screen {
         line.text("COMMAND", theme.heading);
         for (row, at) in self.visible(Pane::Processes, rows.len(), area, buffer, theme) {
             let mut line = Line::new(buffer, area, row);
-            process_row(view, &rows[at], self.is_over, &mut line, theme);
+            let now = self.now(view, rows[at].figures.cpu_rate);
+            process_row(view, &rows[at], &now, &mut line, theme);
         }
         let selected = self.cursors[Pane::Processes as usize].row;
         self.selected = self.rows.get(selected).copied();
@@ -158,12 +160,12 @@ impl Screen {
             let style = if program.is_none() { theme.value } else { theme.plain };
             let system = divided.system_percent(sums.split, sums.used.ticks());
             let mut line = Line::new(buffer, area, line);
-            line.number(&time(sums.used.run_ns), 10, style)
-                .number(&self.now(sums.cpu_rate), 5, style)
+            line.number(&cpu_time(view, sums.used.run_ns), 10, style)
+                .number(&self.now(view, sums.cpu_rate), 5, style)
                 .number(&or_dash(system, |share| format!("{share:.0} %")), 5, style)
                 .number(&count(sums.processes), 8, style)
                 .number(&count(sums.alive), 6, style)
-                .number(&count(sums.lookups_failed), 9, style);
+                .number(&failed(view, sums.lookups_failed), 9, style);
             match program {
                 Some(program) if category.is_some() => {
                     line.space(2).text(&program.name.name, style);
@@ -182,9 +184,9 @@ impl Screen {
         rows.len()
     }
 
-    /// CPU time per second; none when the recording is over.
-    pub(super) fn now(&self, ns_per_second: f64) -> String {
-        if self.is_over { "-".to_owned() } else { cpu_percent(ns_per_second) }
+    /// CPU time per second; none when the recording is over, or has no CPU time.
+    pub(super) fn now(&self, view: &View, ns_per_second: f64) -> String {
+        or_dash(view.known(Figure::CpuNs, ns_per_second).filter(|_| !self.is_over), cpu_percent)
     }
 
     /// Categories in the order of their sums, each followed by its programs.
@@ -259,9 +261,9 @@ impl Screen {
                 .text(path, theme.plain);
         }
         if shown.is_empty() {
-            let text = match view.header().misses.is_empty() {
-                true => "failed look-ups are not recorded (--misses)",
-                false => "none",
+            let text = match view.knows_lookups() {
+                false => "failed look-ups are not recorded (--misses)",
+                true => "none",
             };
             Line::new(buffer, area, 1).space(1).text(text, theme.dim);
         }
@@ -305,7 +307,7 @@ impl Screen {
     }
 }
 
-fn process_row(view: &View, row: &Row, is_over: bool, line: &mut Line<'_>, theme: &Theme) {
+fn process_row(view: &View, row: &Row, now: &str, line: &mut Line<'_>, theme: &Theme) {
     let Some(process) = view.process(row.serial) else { return };
     let figures = &row.figures;
     let style = if row.is_match && row.ended.is_none() { theme.plain } else { theme.dim };
@@ -315,13 +317,12 @@ fn process_row(view: &View, row: &Row, is_over: bool, line: &mut Line<'_>, theme
         Some(_) => (process.pid.to_string(), "-".to_owned()),
         None => (process.pid.to_string(), count(figures.tasks)),
     };
-    let now = if is_over { "-".to_owned() } else { cpu_percent(figures.cpu_rate) };
     line.number(&pid, 7, style)
         .number(&tasks, 5, style)
-        .number(&now, 4, busy)
-        .number(&time(figures.cpu_ns), 10, style)
+        .number(now, 4, busy)
+        .number(&cpu_time(view, figures.cpu_ns), 10, style)
         .number(&or_dash(figures.rss_bytes, bytes), 8, style)
-        .number(&count(figures.lookups_failed), 7, style);
+        .number(&failed(view, figures.lookups_failed), 7, style);
     let indent = u16::try_from(row.depth.saturating_mul(2)).unwrap_or(u16::MAX);
     // Of a deep tree, the names stay visible.
     line.space(indent.min(line.left() / 3));
@@ -329,7 +330,7 @@ fn process_row(view: &View, row: &Row, is_over: bool, line: &mut Line<'_>, theme
         line.text(&format!("[+{}] ", row.folded), theme.label);
     }
     if let Some(ended) = row.ended {
-        let failed = match (ended.failed, process.end) {
+        let how = match (ended.failed, process.end) {
             (0, _) => String::new(),
             (_, Some((_, status))) if ended.processes == 1 => {
                 format!(", {}", Outcome::of_status(status).name())
@@ -341,7 +342,7 @@ fn process_row(view: &View, row: &Row, is_over: bool, line: &mut Line<'_>, theme
             many if view.ended_is_cut() => format!("{}+ ended", count(many)),
             many => format!("{} ended", count(many)),
         };
-        line.text(&format!("{ended}{failed}"), theme.label).space(2);
+        line.text(&format!("{ended}{how}"), theme.label).space(2);
     }
     line.text(&process.title(), style);
 }

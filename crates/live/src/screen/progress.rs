@@ -1,8 +1,9 @@
 //! The state of a recording in one line, for logs.
 
-use proctrace_report::number::{count, counted, time};
+use proctrace_findings::Figure;
+use proctrace_report::number::{count, counted, or_dash, time};
 
-use super::paint::cpus;
+use super::paint::{cpu_time, cpus};
 use crate::state::View;
 
 /// One line: time, processes so far, alive, births per second, CPU time, losses. `before` are the
@@ -20,8 +21,8 @@ pub fn progress_line(view: &View, before: Option<(u64, u64)>) -> String {
         time(elapsed_ns),
         counted(births, "process", "processes"),
         count(view.alive() as u64),
-        time(view.totals.cpu_ns),
-        cpus(view.cpu.per_second(view.now_ns())),
+        cpu_time(view, view.totals.cpu_ns),
+        or_dash(view.known(Figure::CpuNs, view.cpu.per_second(view.now_ns())), cpus),
         view.header().cpus,
         count(view.losses.total()),
     )

@@ -5,7 +5,7 @@ use proctrace_wire::Outcome;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::paint::{Line, Theme};
+use super::paint::{Line, Theme, cpu_time};
 use super::{Pane, Screen, Sort};
 use crate::state::{Step, View};
 
@@ -31,8 +31,8 @@ impl Screen {
             let style = if step.alive > 0 { theme.plain } else { theme.dim };
             let mut line = Line::new(buffer, area, line);
             line.number(&time(step.wall_ns(view.now_ns())), 9, style)
-                .number(&time(step.cpu_ns), 10, style)
-                .number(&self.now(step.cpu.per_second(view.now_ns())), 5, style)
+                .number(&cpu_time(view, step.cpu_ns), 10, style)
+                .number(&self.now(view, step.cpu.per_second(view.now_ns())), 5, style)
                 .number(&count(step.processes), 7, style)
                 .number(&count(step.alive), 6, style);
             if let Some(failed) = failure(step) {

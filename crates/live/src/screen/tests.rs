@@ -1,6 +1,6 @@
 //! Tests of what is on the screen, for recordings of which everything is known.
 
-use proctrace_wire::Kind;
+use proctrace_wire::{Kind, Quantity};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
@@ -291,7 +291,9 @@ fn an_opened_process_has_its_relatives_and_its_look_ups() {
     let mut screen = Screen::new(false);
     press(&mut screen, &view, "/delta\nj\n");
     let all = text(&mut screen, &view);
-    for expected in ["13  delta", "/bin/delta --now", "1 look-up", "/opt/lib", "parent", "sh"] {
+    for expected in
+        ["13  delta", "/bin/delta --now", "failed look-ups 1", "/opt/lib", "parent", "sh"]
+    {
         assert!(all.contains(expected), "{expected}: {all}");
     }
     view.keep(screen.opened());
@@ -317,7 +319,7 @@ fn an_opened_process_has_the_system_time_of_the_list() {
     assert!(all.lines().any(|line| line.contains("25 %") && line.ends_with("sh")), "{all}");
     press(&mut screen, &view, "1\n");
     let all = text(&mut screen, &view);
-    assert!(all.contains("system 25 %"), "{all}");
+    assert!(all.contains("system 200 ms (25 %)"), "{all}");
 }
 
 /// Steps by the names of programs: beta is one, and gamma a part of it.
@@ -528,4 +530,31 @@ fn the_line_for_logs_has_rates_since_the_last() {
     assert_eq!(line, "3.00 s: 5 processes, 5 alive, 1.0 forks/s, CPU 2.00 s (1.00 of 2), 0 lost");
     view.loses(Kind::Fork, 2);
     assert!(super::progress_line(&view, None).ends_with(", 2 lost"));
+}
+
+/// A figure that the recording lacks is no zero.
+#[test]
+fn what_the_recording_does_not_contain_is_no_number() {
+    let reason = || proctrace_trace::Knowledge::absent("a log of system calls has none");
+    let mut header = header(&["sh", "job.sh"]);
+    let lookups = Quantity::ALL.iter().filter(|quantity| quantity.family().is_some());
+    for quantity in [Quantity::Cpu, Quantity::Faults, Quantity::Switches].iter().chain(lookups) {
+        header.knowledge.insert(quantity.name().to_owned(), reason());
+    }
+    let mut view = View::new(header, Box::new(ByFile)).with_root("sh");
+    view.samples(1, 3 * SECOND, 1);
+    let mut screen = Screen::new(false);
+    let list = text(&mut screen, &view);
+    assert!(list.contains("CPU time -  "), "{list}");
+    assert!(list.contains("failed look-ups -  "), "{list}");
+    let row = list.lines().find(|line| line.ends_with("sh")).unwrap();
+    let columns: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!((columns[2], columns[3], columns[6]), ("-", "-", "-"), "{row}");
+    press(&mut screen, &view, "\n");
+    let detail = text(&mut screen, &view);
+    for absent in ["faults", "switches", "CPU time"] {
+        let is_there = detail.lines().skip(3).any(|line| line.contains(absent));
+        assert!(!is_there, "{absent}: {detail}");
+    }
+    assert!(detail.contains("written by system calls 0 B"), "{detail}");
 }

@@ -3,6 +3,7 @@
 mod classify;
 mod directories;
 mod ended;
+mod figures;
 mod lives;
 mod losses;
 mod process;

@@ -1,11 +1,13 @@
 //! The state of a recording, kept up to date record by record.
 
+use std::collections::BTreeMap;
+
 use proctrace_lineage::Living;
 use proctrace_replay::Lookups;
 use proctrace_replay::ticks::{TickLength, stretch_ns};
 use proctrace_trace::{BlockInfo, Header, Skipped, Trailer};
 use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed, Sample};
-use proctrace_wire::{Call, Family, Frames, Record, Stream, mark_of_path};
+use proctrace_wire::{Call, Family, Frames, Quantity, Record, Stream, mark_of_path};
 
 use super::classify::Classify;
 use super::directories::{Directories, Slot};
@@ -48,6 +50,8 @@ pub struct Totals {
 /// The state of a recording.
 pub struct View {
     pub(super) header: Header,
+    /// Quantities that the recording does not contain.
+    pub(super) absent: BTreeMap<Quantity, String>,
     now_ns: u64,
     /// Sums so far.
     pub totals: Totals,
@@ -93,6 +97,7 @@ impl View {
         Self {
             now_ns: header.started_ns,
             history: History::new(header.started_ns),
+            absent: header.absent(),
             header,
             totals: Totals::default(),
             cpu: Recent::default(),
