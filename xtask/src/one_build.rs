@@ -1,4 +1,4 @@
-//! Checks that every build of the workspace compiles each dependency with the same features, and that the recorder is built
+//! Checks that every build of the workspace, and the tests of each crate, compile each dependency with the same features, and that the recorder is built
 //! without the data frames.
 
 use std::collections::BTreeSet;
@@ -31,11 +31,30 @@ pub(crate) fn run() -> Result<()> {
             );
         }
     }
+    for member in members()? {
+        let own = dependencies(&["--package", &member, "--edges", "normal,build,dev"])?;
+        let differing: Vec<_> = own.difference(&all).map(String::as_str).collect();
+        if !differing.is_empty() {
+            bail!(
+                "cargo test --package {member} asks for other features than the tests of all; add proctrace-one-test to its \
+                 dependencies for tests, or to crates/one-test/Cargo.toml:\n  {}",
+                differing.join("\n  ")
+            );
+        }
+    }
     let recorder = dependencies(&["--package", "proctrace-recorder", "--edges", "normal"])?;
     if let Some(frames) = recorder.iter().find(|package| package.starts_with("polars")) {
         bail!("proctrace-recorder depends on {frames}: what needs it belongs into crates/cli");
     }
     Ok(())
+}
+
+/// The names of all packages of the workspace.
+fn members() -> Result<Vec<String>> {
+    let arguments = ["metadata", "--no-deps", "--format-version", "1"];
+    let metadata: serde_json::Value = serde_json::from_slice(&output(cargo().args(arguments))?)?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    Ok(packages.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect())
 }
 
 /// The packages from registries in a build, with their versions and features.
