@@ -1,13 +1,15 @@
 //! The user that the command runs as, and its environment.
 
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 
 use anyhow::{Context, Result, bail};
-use nix::unistd::{Gid, Uid, User, getgrouplist};
+use nix::unistd::{Gid, Uid};
 use proctrace_outputs::{Outputs, Owner};
 use proctrace_record::{Identity, variables};
+
+use crate::users::Account;
 
 /// The variables of a process, in their order.
 pub type Environment = Vec<(OsString, OsString)>;
@@ -35,7 +37,7 @@ pub fn of_command(wanted: Option<&str>) -> Result<(Option<Identity>, Environment
 /// user.
 pub(crate) fn find(wanted: Option<&str>) -> Result<Option<Invoker>> {
     if let Some(name) = wanted {
-        let user = User::from_name(name)
+        let user = Account::named(name)
             .with_context(|| format!("cannot look up user {name}"))?
             .with_context(|| format!("there is no user {name}"))?;
         if user.uid == nix::unistd::geteuid() {
@@ -47,7 +49,7 @@ pub(crate) fn find(wanted: Option<&str>) -> Result<Option<Invoker>> {
         return Ok(Some(Invoker { identity: identity(&user), environment: None }));
     }
     let Some(Owner { uid, gid }) = of_sudo() else { return Ok(None) };
-    let identity = match User::from_uid(Uid::from_raw(uid)) {
+    let identity = match Account::numbered(Uid::from_raw(uid)) {
         Ok(Some(user)) => identity(&user),
         _ => Identity {
             uid: Uid::from_raw(uid),
@@ -88,12 +90,8 @@ pub fn outputs_for(identity: Option<&Identity>) -> Outputs {
     }
 }
 
-fn identity(user: &User) -> Identity {
-    let groups = CString::new(user.name.as_str())
-        .ok()
-        .and_then(|name| getgrouplist(&name, user.gid).ok())
-        .unwrap_or_else(|| vec![user.gid]);
-    Identity { uid: user.uid, gid: user.gid, groups }
+fn identity(user: &Account) -> Identity {
+    Identity { uid: user.uid, gid: user.gid, groups: user.groups() }
 }
 
 /// sudo replaces the environment of its child, but the one it was called with is still its own.

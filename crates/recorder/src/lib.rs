@@ -27,6 +27,7 @@ pub mod say;
 pub mod source;
 pub mod summaries;
 pub mod top;
+mod users;
 pub mod waiting;
 mod watch;
 

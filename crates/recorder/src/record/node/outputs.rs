@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use super::notify;
 use crate::args::RecordArgs;
 use crate::summaries::Summaries;
+use crate::users::Account;
 use crate::{live, say};
 
 /// A directory of traces, one for each job.
@@ -153,7 +154,7 @@ impl Outputs for Files {
     }
 
     fn user_name(&self, uid: u32) -> Option<String> {
-        let user = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
+        let user = Account::numbered(nix::unistd::Uid::from_raw(uid)).ok().flatten();
         user.map(|user| user.name)
     }
 
