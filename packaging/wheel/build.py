@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes a wheel of what `cargo xtask dist` has built, so that `pip install` and `uv tool install` can install it.
 
-    packaging/wheel/build.py FOLDER VERSION OUT
+    packaging/wheel/build.py FOLDER VERSION OUT [ARCHITECTURE]
 
-FOLDER is target/dist/package. The wheel has no Python in it: its programs are scripts in the sense of PEP 427. The same
-files give the same bytes. Prints the path of the wheel.
+FOLDER is target/dist/package, or that of another ARCHITECTURE, as `uname -m` says it. The wheel has no Python in it: its
+programs are scripts in the sense of PEP 427. The same files give the same bytes. Prints the path of the wheel.
 """
 
 import base64
@@ -34,10 +34,9 @@ def glibc(programs):
     return max(versions, default=None)
 
 
-def tag(programs):
+def tag(programs, machine):
     """The platforms that it runs on (PEP 600)."""
     version = glibc(programs)
-    machine = platform.machine()
     if version is None:
         return f"py3-none-manylinux_2_17_{machine}.musllinux_1_1_{machine}"
     return f"py3-none-manylinux_{version[0]}_{version[1]}_{machine}"
@@ -59,10 +58,10 @@ Description-Content-Type: text/markdown
 {readme}"""
 
 
-def main(folder, version, out):
+def main(folder, version, out, machine=None):
     folder, out = pathlib.Path(folder), pathlib.Path(out)
     programs = [folder / "bin" / name for name in PROGRAMS]
-    tags = tag(programs)
+    tags = tag(programs, machine or platform.machine())
     data, info = f"{NAME}-{version}.data", f"{NAME}-{version}.dist-info"
     files = {f"{data}/scripts/{program.name}": program.read_bytes() for program in programs}
     for page in sorted((folder / "man/man1").iterdir()):
@@ -96,6 +95,6 @@ def digest(content):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (4, 5):
         sys.exit(__doc__)
     main(*sys.argv[1:])

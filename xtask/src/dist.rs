@@ -1,7 +1,7 @@
-//! The distribution: the binaries, man pages, completions, and the broker's units for systemd, as a folder and as the
-//! archive of a release.
+//! The distribution: the binaries, man pages, completions, and the broker's units for systemd, as a folder for each
+//! architecture and as the archives and packages of a release.
 
-mod static_recorder;
+mod target;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,8 +11,10 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use sha2::{Digest, Sha256};
 use xtask::contents;
-use xtask::run::{cargo, exists, output, root, run as execute, target_dir};
+use xtask::run::{exists, output, root, run as execute, target_dir};
 use xtask::setup;
+
+use self::target::Target;
 
 /// Directory of units below a prefix.
 const UNITS: &str = "lib/systemd/system";
@@ -20,77 +22,123 @@ const UNITS: &str = "lib/systemd/system";
 /// The programs that are shipped, each a package of its name.
 pub(crate) const PROGRAMS: [&str; 3] = ["proctrace", "proctrace-recorder", "proctrace-broker"];
 
+/// The program that has an archive of its own.
+const RECORDER: &str = "proctrace-recorder";
+
 /// Texts that come with the binaries.
 const TEXTS: [&str; 5] =
     ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "bpf/LICENSE-GPL-2.0"];
 
-/// The target that the programs are built for.
-pub(crate) fn triple() -> Result<String> {
-    contents::host()
+/// The target of the programs for this machine.
+pub(crate) fn triple() -> String {
+    Target::native().triple
 }
 
 /// Arguments of `cargo xtask dist`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct DistArgs {
-    /// Build only the recorder that is linked statically.
+    /// Build only the archives of the recorder.
+    #[arg(long, conflicts_with = "dynamic")]
+    only_recorder: bool,
+    /// Link with this system's C library, for a package of this system: needs no musl-gcc.
     #[arg(long)]
-    only_static: bool,
+    dynamic: bool,
 }
 
-/// Builds all files into target/dist/package, and the files of a release into target/dist/release.
+/// Builds all files below target/dist, in a folder for each architecture, and those of a release into target/dist/release.
 pub(crate) fn run(args: &DistArgs) -> Result<()> {
     setup::run(setup::BUILD)?;
-    if args.only_static {
-        return static_recorder::build(&target_dir()?.join("dist/release"));
-    }
-    let built = PROGRAMS.iter().flat_map(|program| ["--package", *program]);
-    execute(cargo().args(["build", "--profile", "dist"]).args(built))?;
-    let target = target_dir()?;
-    let dist = target.join("dist/package");
-    let release = target.join("dist/release");
+    let targets = if args.dynamic { vec![Target::of_this_system()?] } else { Target::all()? };
+    let dist = target_dir()?.join("dist");
     // What an earlier version left there would be taken for a part of this one.
-    for folder in [&dist, &release].into_iter().filter(|folder| folder.exists()) {
-        std::fs::remove_dir_all(folder).context("cannot remove an earlier distribution")?;
+    if dist.exists() {
+        std::fs::remove_dir_all(&dist).context("cannot remove an earlier distribution")?;
     }
-    for directory in ["bin", "man/man1", "completions", UNITS] {
-        std::fs::create_dir_all(dist.join(directory)).context("cannot create a directory")?;
+    let release = dist.join("release");
+    // Programs of this machine, which comes first, write texts that are the same for all.
+    let mut writers = None;
+    for target in &targets {
+        let programs: &[&str] = if args.only_recorder { &[RECORDER] } else { &PROGRAMS };
+        let built = target.build(programs)?;
+        let writers = &*writers.get_or_insert_with(|| built.clone());
+        let package = Package { target, built: &built, writers };
+        package.recorder(&dist.join(format!("recorder-{}", target.architecture)), &release)?;
+        if !args.only_recorder {
+            let name = if target.is_foreign() {
+                format!("package-{}", target.architecture)
+            } else {
+                "package".to_owned()
+            };
+            package.whole(&dist.join(name), &release)?;
+        }
     }
-    // A recorder is refused by a broker of another version.
-    let mut versions = BTreeSet::new();
-    for program in PROGRAMS {
-        let built = target.join("dist").join(program);
-        let said = output(Command::new(&built).arg("--version"))?;
-        let said = String::from_utf8_lossy(&said);
-        versions.insert(said.split_whitespace().last().unwrap_or_default().to_owned());
-        std::fs::copy(&built, dist.join("bin").join(program))
-            .with_context(|| format!("cannot copy {program}"))?;
-    }
-    if versions.len() > 1 {
-        bail!("the programs are of different versions: {versions:?}");
-    }
-    for unit in ["proctrace-broker.service", "proctrace-broker.socket"] {
-        let from = root().join("crates/broker/systemd").join(unit);
-        std::fs::copy(&from, dist.join(UNITS).join(unit))
-            .with_context(|| format!("cannot copy {}", from.display()))?;
-    }
-    for program in ["proctrace", "proctrace-recorder"] {
-        let binary = target.join("dist").join(program);
-        execute(Command::new(&binary).arg("man").arg(dist.join("man/man1")))?;
-        completions(&binary, program, &dist.join("completions"))?;
-    }
-    texts(&dist)?;
-    contents::write(&PROGRAMS, &triple()?, contents::time()?, &dist)?;
-    println!("written to {}", dist.display());
-    archive(&dist, &release)?;
-    let version = versions.pop_first().context("no program has a version")?;
-    packages(&dist, &version, &release)?;
-    static_recorder::build(&release)?;
     println!("written to {}", release.display());
     Ok(())
 }
 
+/// The programs of an architecture, to be packed.
+struct Package<'a> {
+    target: &'a Target,
+    /// Folder of its programs.
+    built: &'a Path,
+    /// Folder of those that can run here.
+    writers: &'a Path,
+}
+
+impl Package<'_> {
+    /// Writes the folder of all programs, and makes an archive and packages of it.
+    fn whole(&self, folder: &Path, release: &Path) -> Result<()> {
+        let version = self.fill(folder, &PROGRAMS, &[UNITS])?;
+        for unit in ["proctrace-broker.service", "proctrace-broker.socket"] {
+            let from = root().join("crates/broker/systemd").join(unit);
+            std::fs::copy(&from, folder.join(UNITS).join(unit))
+                .with_context(|| format!("cannot copy {}", from.display()))?;
+        }
+        let name = format!("proctrace-{}-linux.tar.gz", self.target.architecture);
+        pack(folder, &["bin", "completions", "lib", "man"], &name, release)?;
+        std::fs::copy(root().join("packaging/ci/proctrace-ci"), release.join("proctrace-ci"))
+            .context("cannot copy the script for CI")?;
+        packages(folder, &version, &self.target.architecture, release)
+    }
+
+    /// Writes the folder of the recorder alone, and makes an archive of it.
+    fn recorder(&self, folder: &Path, release: &Path) -> Result<()> {
+        self.fill(folder, &[RECORDER], &[])?;
+        let name = format!("{RECORDER}-{}-linux.tar.gz", self.target.architecture);
+        pack(folder, &["bin", "completions", "man"], &name, release)
+    }
+
+    /// Copies programs and texts into a folder, and writes what is made by them; returns the version.
+    fn fill(&self, folder: &Path, programs: &[&str], further: &[&str]) -> Result<String> {
+        for directory in ["bin", "man/man1", "completions"].iter().chain(further) {
+            std::fs::create_dir_all(folder.join(directory)).context("cannot create a directory")?;
+        }
+        // A recorder is refused by a broker of another version.
+        let mut versions = BTreeSet::new();
+        for program in programs {
+            let said = output(Command::new(self.writers.join(program)).arg("--version"))?;
+            let said = String::from_utf8_lossy(&said);
+            versions.insert(said.split_whitespace().last().unwrap_or_default().to_owned());
+            std::fs::copy(self.built.join(program), folder.join("bin").join(program))
+                .with_context(|| format!("cannot copy {program}"))?;
+        }
+        if versions.len() > 1 {
+            bail!("the programs are of different versions: {versions:?}");
+        }
+        for program in programs.iter().filter(|program| **program != "proctrace-broker") {
+            let writer = self.writers.join(program);
+            execute(Command::new(&writer).arg("man").arg(folder.join("man/man1")))?;
+            completions(&writer, program, &folder.join("completions"))?;
+        }
+        texts(folder)?;
+        contents::write(programs, &self.target.triple, contents::time()?, folder)?;
+        println!("written to {}", folder.display());
+        versions.pop_first().context("no program has a version")
+    }
+}
+
 /// Makes a Debian package, an RPM and a wheel, where the tools for them are.
-fn packages(package: &Path, version: &str, release: &Path) -> Result<()> {
+fn packages(package: &Path, version: &str, architecture: &str, release: &Path) -> Result<()> {
     let time = contents::time()?.to_string();
     let scripts =
         [("dpkg-deb", "deb/build"), ("rpmbuild", "rpm/build"), ("python3", "wheel/build.py")];
@@ -101,7 +149,8 @@ fn packages(package: &Path, version: &str, release: &Path) -> Result<()> {
                     .env("SOURCE_DATE_EPOCH", &time)
                     .arg(package)
                     .arg(version)
-                    .arg(release),
+                    .arg(release)
+                    .arg(architecture),
             )?;
         } else {
             println!("left out: what packaging/{script} makes, as there is no {tool}");
@@ -128,16 +177,6 @@ fn texts(folder: &Path) -> Result<()> {
         std::fs::copy(root().join(text), folder.join(name))
             .with_context(|| format!("cannot copy {text}"))?;
     }
-    Ok(())
-}
-
-/// Writes the archive, and the script of the integrations into CI services, which download both by name
-/// (docs/ci.md).
-fn archive(package: &Path, release: &Path) -> Result<()> {
-    let name = format!("proctrace-{}-linux.tar.gz", std::env::consts::ARCH);
-    pack(package, &["bin", "completions", "lib", "man"], &name, release)?;
-    std::fs::copy(root().join("packaging/ci/proctrace-ci"), release.join("proctrace-ci"))
-        .context("cannot copy the script for CI")?;
     Ok(())
 }
 

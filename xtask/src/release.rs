@@ -18,7 +18,7 @@ const LOCKS: [&str; 3] =
     ["Cargo.lock", "crates/web/app/package-lock.json", "bpf/prebuilt/sources.txt"];
 
 /// Files of a release whose names have no version, since others download them by name.
-const UNVERSIONED: [&str; 3] = ["proctrace-ci", "linux.tar.gz", "linux-static.tar.gz"];
+const UNVERSIONED: [&str; 2] = ["proctrace-ci", "linux.tar.gz"];
 
 /// Arguments of `cargo xtask release`.
 #[derive(Debug, Args)]
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &ReleaseArgs) -> Result<()> {
             commit: &commit,
             builder: &args.builder,
             compiler: String::from_utf8_lossy(&compiler).trim_end(),
-            target: &dist::triple()?,
+            target: &dist::triple(),
             time: contents::time()?,
             locks: &locks,
         },
@@ -137,7 +137,7 @@ fn is_of_these_sources(folder: &Path, version: &str) -> Result<()> {
     let package = folder.join("package");
     let scratch = folder.join("compared");
     fs::create_dir_all(&scratch).context("cannot create a directory")?;
-    contents::write(&dist::PROGRAMS, &dist::triple()?, contents::time()?, &scratch)?;
+    contents::write(&dist::PROGRAMS, &dist::triple(), contents::time()?, &scratch)?;
     let digests = [&package, &scratch].map(|folder| digest::of_file(&folder.join(sbom::FILE)));
     fs::remove_dir_all(&scratch).context("cannot remove a directory")?;
     let [packed, expected] = digests;

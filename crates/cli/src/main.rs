@@ -12,7 +12,6 @@ mod experiment;
 mod export;
 mod fleet;
 mod gate;
-#[cfg(target_env = "gnu")]
 mod heap;
 mod incomplete;
 mod libs;

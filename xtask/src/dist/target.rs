@@ -1,0 +1,121 @@
+//! Targets that the programs are built for: one for each architecture, linked statically with musl, or this system's.
+
+use std::env::consts::ARCH;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use xtask::contents;
+use xtask::run::{cargo, exists, output, run as execute, target_dir};
+
+/// The profile of cargo's that the programs are built with.
+const PROFILE: &str = "dist";
+
+/// Architectures, each with the C compiler that builds and links for it on a machine of another one.
+const ARCHITECTURES: [(&str, &str); 2] =
+    [("x86_64", "x86_64-linux-gnu-gcc"), ("aarch64", "aarch64-linux-gnu-gcc")];
+
+/// A target.
+pub(crate) struct Target {
+    /// Its architecture, as `uname -m` says it.
+    pub(crate) architecture: String,
+    /// Its name.
+    pub(crate) triple: String,
+    /// The C compiler, if it is not that of this machine.
+    compiler: Option<&'static str>,
+}
+
+impl Target {
+    /// This system's, with its C library.
+    pub(crate) fn of_this_system() -> Result<Self> {
+        Ok(Self { architecture: ARCH.to_owned(), triple: contents::host()?, compiler: None })
+    }
+
+    /// Statically linked programs for this machine.
+    pub(crate) fn native() -> Self {
+        Self::of(ARCH, None)
+    }
+
+    fn of(architecture: &str, compiler: Option<&'static str>) -> Self {
+        let triple = format!("{architecture}-unknown-linux-musl");
+        Self { architecture: architecture.to_owned(), triple, compiler }
+    }
+
+    /// All that there are compilers for, that of this machine first; says which are left out.
+    ///
+    /// # Errors
+    /// If those of this machine are incomplete.
+    pub(crate) fn all() -> Result<Vec<Self>> {
+        let native = Self::native();
+        let lacking = native.lacking()?;
+        ensure!(
+            lacking.is_none(),
+            "{} is missing or incomplete; --dynamic links with this system's C library",
+            lacking.unwrap_or_default()
+        );
+        let mut targets = vec![native];
+        for (architecture, compiler) in ARCHITECTURES.iter().filter(|(name, _)| *name != ARCH) {
+            let target = Self::of(architecture, Some(compiler));
+            match target.lacking()? {
+                None => targets.push(target),
+                Some(what) => {
+                    println!("left out: {architecture}, as {what} is missing or incomplete");
+                }
+            }
+        }
+        Ok(targets)
+    }
+
+    /// True if its programs cannot run on this machine.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.compiler.is_some()
+    }
+
+    /// What is missing to build for it.
+    fn lacking(&self) -> Result<Option<String>> {
+        // Where Rust is a package of the distribution, its library for a target is one, too.
+        if exists("rustup") {
+            execute(Command::new("rustup").args(["target", "add", &self.triple]))?;
+        }
+        let compiler = self.compiler.unwrap_or("musl-gcc");
+        if !(exists(compiler) && has_headers(compiler)) {
+            return Ok(Some(compiler.to_owned()));
+        }
+        Ok((!has_library(&self.triple)).then(|| format!("Rust's library for {}", self.triple)))
+    }
+
+    /// Compiles packages; returns the folder of the programs.
+    pub(crate) fn build(&self, packages: &[&str]) -> Result<PathBuf> {
+        let mut build = cargo();
+        build.args(["build", "--profile", PROFILE, "--target", &self.triple]);
+        build.args(packages.iter().flat_map(|package| ["--package", *package]));
+        let name = self.triple.replace('-', "_");
+        if self.triple.ends_with("-musl") {
+            // Addresses that are relative to the program, of which there are 150,000, take a bit instead of 24 bytes: musl
+            // reads these since 1.2.4. A linker that cannot write them says so, and writes what it can.
+            let pack = "-C link-arg=-Wl,-z,pack-relative-relocs";
+            build.env(format!("CARGO_TARGET_{}_RUSTFLAGS", name.to_uppercase()), pack);
+        }
+        if let Some(compiler) = self.compiler {
+            // Where the compiler's default is to check lengths, it calls functions that only glibc has.
+            build.env(format!("CFLAGS_{name}"), "-U_FORTIFY_SOURCE");
+            build.env(format!("CC_{name}"), compiler);
+            build.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), compiler);
+        }
+        execute(&mut build)?;
+        Ok(target_dir()?.join(&self.triple).join(PROFILE))
+    }
+}
+
+/// True if a C compiler finds the headers of a C library: those of other architectures may come without.
+fn has_headers(compiler: &str) -> bool {
+    let reads = ["-include", "string.h", "-E", "-x", "c", "/dev/null"];
+    output(Command::new(compiler).args(reads)).is_ok()
+}
+
+/// True if the compiler of Rust has its own library for a target.
+fn has_library(triple: &str) -> bool {
+    let place =
+        output(Command::new("rustc").args(["--print", "target-libdir", "--target", triple]));
+    place.is_ok_and(|place| Path::new(String::from_utf8_lossy(&place).trim()).exists())
+}
