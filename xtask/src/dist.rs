@@ -34,6 +34,12 @@ pub(crate) fn triple() -> String {
     Target::native().triple
 }
 
+/// The targets of which there are programs in a folder that [`run`] has filled.
+pub(crate) fn triples(dist: &Path) -> Vec<String> {
+    let is_there = |target: &Target| dist.join(target.package()).exists();
+    Target::known().iter().filter(|target| is_there(target)).map(|it| it.triple.clone()).collect()
+}
+
 /// Arguments of `cargo xtask dist`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct DistArgs {
@@ -64,12 +70,7 @@ pub(crate) fn run(args: &DistArgs) -> Result<()> {
         let package = Package { target, built: &built, writers };
         package.recorder(&dist.join(format!("recorder-{}", target.architecture)), &release)?;
         if !args.only_recorder {
-            let name = if target.is_foreign() {
-                format!("package-{}", target.architecture)
-            } else {
-                "package".to_owned()
-            };
-            package.whole(&dist.join(name), &release)?;
+            package.whole(&dist.join(target.package()), &release)?;
         }
     }
     println!("written to {}", release.display());

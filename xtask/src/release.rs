@@ -88,7 +88,7 @@ pub(crate) fn run(args: &ReleaseArgs) -> Result<()> {
             commit: &commit,
             builder: &args.builder,
             compiler: String::from_utf8_lossy(&compiler).trim_end(),
-            target: &dist::triple(),
+            targets: &dist::triples(&folder),
             time: contents::time()?,
             locks: &locks,
         },

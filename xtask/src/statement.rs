@@ -26,8 +26,8 @@ pub struct Build<'a> {
     pub builder: &'a str,
     /// The compiler, as `rustc --version` says.
     pub compiler: &'a str,
-    /// The target that was built for.
-    pub target: &'a str,
+    /// The targets that were built for.
+    pub targets: &'a [String],
     /// The time of the sources, in seconds since 1970.
     pub time: u64,
     /// Files of the sources that fix what else went into it, by their names.
@@ -103,7 +103,7 @@ fn provenance(digests: &BTreeMap<String, String>, build: &Build<'_>) -> Result<S
                 },
                 "internalParameters": {
                     "compiler": build.compiler,
-                    "target": build.target,
+                    "targets": build.targets,
                     "sourceDateEpoch": build.time,
                 },
                 "resolvedDependencies": materials,

@@ -138,6 +138,36 @@ fn an_rpm_has_all_that_it_should() {
     assert!(owners.lines().all(|line| line.contains(" root root ")), "{owners}");
 }
 
+/// On whatever machine they are made.
+#[test]
+fn packages_are_of_the_architecture_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let package_folder = folder.path().join("package");
+    package(&package_folder);
+    let made = |script: &str, architecture: &str| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut command = Command::new(root.join("packaging").join(script));
+        command.env("SOURCE_DATE_EPOCH", "1700000000").arg(&package_folder).arg(VERSION);
+        PathBuf::from(said(command.arg(folder.path()).arg(architecture)).trim_end())
+    };
+    for (architecture, of_debian) in [("x86_64", "amd64"), ("aarch64", "arm64")] {
+        let wheel = made("wheel/build.py", architecture);
+        assert!(wheel.to_str().unwrap().ends_with(&format!("_{architecture}.whl")), "{wheel:?}");
+        if xtask::run::exists("dpkg-deb") {
+            let deb = made("deb/build", architecture);
+            let field = said(Command::new("dpkg-deb").arg("--field").arg(&deb).arg("Architecture"));
+            assert_eq!(field.trim_end(), of_debian);
+            assert!(deb.to_str().unwrap().ends_with(&format!("_{of_debian}.deb")), "{deb:?}");
+        }
+        if xtask::run::exists("rpmbuild") {
+            let rpm = made("rpm/build", architecture);
+            let query = ["--query", "--package", "--queryformat", "%{ARCH} %{OS}"];
+            let says = said(Command::new("rpm").args(query).arg(&rpm));
+            assert_eq!(says, format!("{architecture} linux"));
+        }
+    }
+}
+
 #[test]
 fn what_a_release_states_are_the_digests_of_its_files() {
     let folder = tempfile::tempdir().unwrap();
@@ -149,7 +179,7 @@ fn what_a_release_states_are_the_digests_of_its_files() {
         commit: "0123456789012345678901234567890123456789",
         builder: "urn:example:builder",
         compiler: "rustc 1.0",
-        target: "x86_64-unknown-linux-gnu",
+        targets: &["x86_64-unknown-linux-musl".to_owned()],
         time: 1_700_000_000,
         locks: &[("Cargo.lock", "00".repeat(32))],
     };

@@ -41,34 +41,43 @@ impl Target {
         Self { architecture: architecture.to_owned(), triple, compiler }
     }
 
-    /// All that there are compilers for, that of this machine first; says which are left out.
+    /// All that are statically linked, that of this machine first.
+    pub(crate) fn known() -> Vec<Self> {
+        let others = ARCHITECTURES.into_iter().filter(|(name, _)| *name != ARCH);
+        let others = others.map(|(architecture, compiler)| Self::of(architecture, Some(compiler)));
+        std::iter::once(Self::native()).chain(others).collect()
+    }
+
+    /// Those of them that there are compilers for; says which are left out.
     ///
     /// # Errors
-    /// If those of this machine are incomplete.
+    /// If what this machine needs is missing.
     pub(crate) fn all() -> Result<Vec<Self>> {
-        let native = Self::native();
-        let lacking = native.lacking()?;
-        ensure!(
-            lacking.is_none(),
-            "{} is missing or incomplete; --dynamic links with this system's C library",
-            lacking.unwrap_or_default()
-        );
-        let mut targets = vec![native];
-        for (architecture, compiler) in ARCHITECTURES.iter().filter(|(name, _)| *name != ARCH) {
-            let target = Self::of(architecture, Some(compiler));
+        let mut targets = Vec::new();
+        for target in Self::known() {
             match target.lacking()? {
                 None => targets.push(target),
                 Some(what) => {
-                    println!("left out: {architecture}, as {what} is missing or incomplete");
+                    ensure!(
+                        !targets.is_empty(),
+                        "{what} is missing or incomplete; --dynamic links with this system's C library"
+                    );
+                    println!(
+                        "left out: {}, as {what} is missing or incomplete",
+                        target.architecture
+                    );
                 }
             }
         }
         Ok(targets)
     }
 
-    /// True if its programs cannot run on this machine.
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.compiler.is_some()
+    /// Name of the folder of its programs.
+    pub(crate) fn package(&self) -> String {
+        match self.compiler {
+            Some(_) => format!("package-{}", self.architecture),
+            None => "package".to_owned(),
+        }
     }
 
     /// What is missing to build for it.
