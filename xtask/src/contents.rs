@@ -88,6 +88,18 @@ pub fn host() -> Result<String> {
     Ok(host.context("rustc does not say for which target it builds")?.to_owned())
 }
 
+/// The second number in the version of rustc.
+///
+/// # Errors
+///
+/// rustc cannot be asked.
+pub fn rustc_minor() -> Result<u32> {
+    let said = output(Command::new("rustc").arg("--version"))?;
+    let said = String::from_utf8_lossy(&said);
+    let minor = said.split('.').nth(1).and_then(|number| number.parse().ok());
+    minor.context("rustc has no version")
+}
+
 /// The time of the sources, that of the commit, in seconds since 1970.
 ///
 /// # Errors

@@ -29,15 +29,9 @@ const RECORDER: &str = "proctrace-recorder";
 const TEXTS: [&str; 5] =
     ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "bpf/LICENSE-GPL-2.0"];
 
-/// The target of the programs for this machine.
-pub(crate) fn triple() -> String {
-    Target::native().triple
-}
-
-/// The targets of which there are programs in a folder that [`run`] has filled.
-pub(crate) fn triples(dist: &Path) -> Vec<String> {
-    let is_there = |target: &Target| dist.join(target.package()).exists();
-    Target::known().iter().filter(|target| is_there(target)).map(|it| it.triple.clone()).collect()
+/// The targets of a release.
+pub(crate) fn targets() -> impl Iterator<Item = Target> {
+    Target::known().into_iter()
 }
 
 /// Arguments of `cargo xtask dist`.
@@ -53,14 +47,13 @@ pub(crate) struct DistArgs {
 
 /// Builds all files below target/dist, in a folder for each architecture, and those of a release into target/dist/release.
 pub(crate) fn run(args: &DistArgs) -> Result<()> {
-    setup::run(setup::BUILD)?;
+    setup::run(if args.dynamic { setup::BUILD } else { setup::DIST })?;
     let targets = if args.dynamic { vec![Target::of_this_system()?] } else { Target::all()? };
     let dist = target_dir()?.join("dist");
-    // What an earlier version left there would be taken for a part of this one.
-    if dist.exists() {
-        std::fs::remove_dir_all(&dist).context("cannot remove an earlier distribution")?;
-    }
     let release = dist.join("release");
+    if !args.only_recorder {
+        remove_earlier(&dist)?;
+    }
     // Programs of this machine, which comes first, write texts that are the same for all.
     let mut writers = None;
     for target in &targets {
@@ -74,6 +67,21 @@ pub(crate) fn run(args: &DistArgs) -> Result<()> {
         }
     }
     println!("written to {}", release.display());
+    Ok(())
+}
+
+/// Removes the folders of an earlier distribution: what it left there would be taken for a part of this one. Others in that
+/// place are cargo's, for the profile of the same name.
+fn remove_earlier(dist: &Path) -> Result<()> {
+    let Ok(entries) = std::fs::read_dir(dist) else { return Ok(()) };
+    for entry in entries {
+        let path = entry.context("cannot read a folder")?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_ours = ["release", "package", "recorder-", "static"];
+        if path.is_dir() && is_ours.iter().any(|ours| name.starts_with(ours)) {
+            std::fs::remove_dir_all(&path).context("cannot remove an earlier distribution")?;
+        }
+    }
     Ok(())
 }
 
@@ -99,7 +107,12 @@ impl Package<'_> {
         pack(folder, &["bin", "completions", "lib", "man"], &name, release)?;
         std::fs::copy(root().join("packaging/ci/proctrace-ci"), release.join("proctrace-ci"))
             .context("cannot copy the script for CI")?;
-        packages(folder, &version, &self.target.architecture, release)
+        packages(
+            folder,
+            &version,
+            self.target.is_static().then_some(&self.target.architecture),
+            release,
+        )
     }
 
     /// Writes the folder of the recorder alone, and makes an archive of it.
@@ -122,6 +135,7 @@ impl Package<'_> {
             versions.insert(said.split_whitespace().last().unwrap_or_default().to_owned());
             std::fs::copy(self.built.join(program), folder.join("bin").join(program))
                 .with_context(|| format!("cannot copy {program}"))?;
+            self.target.runs(&self.built.join(program))?;
         }
         if versions.len() > 1 {
             bail!("the programs are of different versions: {versions:?}");
@@ -138,8 +152,13 @@ impl Package<'_> {
     }
 }
 
-/// Makes a Debian package, an RPM and a wheel, where the tools for them are.
-fn packages(package: &Path, version: &str, architecture: &str, release: &Path) -> Result<()> {
+/// Makes a Debian package, an RPM and a wheel, where the tools for them are: of this machine, or of the given architecture.
+fn packages(
+    package: &Path,
+    version: &str,
+    architecture: Option<&String>,
+    release: &Path,
+) -> Result<()> {
     let time = contents::time()?.to_string();
     let scripts =
         [("dpkg-deb", "deb/build"), ("rpmbuild", "rpm/build"), ("python3", "wheel/build.py")];
@@ -151,7 +170,7 @@ fn packages(package: &Path, version: &str, architecture: &str, release: &Path) -
                     .arg(package)
                     .arg(version)
                     .arg(release)
-                    .arg(architecture),
+                    .args(architecture),
             )?;
         } else {
             println!("left out: what packaging/{script} makes, as there is no {tool}");

@@ -88,7 +88,7 @@ pub(crate) fn run(args: &ReleaseArgs) -> Result<()> {
             commit: &commit,
             builder: &args.builder,
             compiler: String::from_utf8_lossy(&compiler).trim_end(),
-            targets: &dist::triples(&folder),
+            targets: &dist::targets().map(|target| target.triple).collect::<Vec<_>>(),
             time: contents::time()?,
             locks: &locks,
         },
@@ -134,18 +134,22 @@ fn notes(version: &str, folder: &Path) -> Result<PathBuf> {
 
 /// Fails if the packages were made from other sources: their bill of materials has the time of the commit.
 fn is_of_these_sources(folder: &Path, version: &str) -> Result<()> {
-    let package = folder.join("package");
     let scratch = folder.join("compared");
-    fs::create_dir_all(&scratch).context("cannot create a directory")?;
-    contents::write(&dist::PROGRAMS, &dist::triple(), contents::time()?, &scratch)?;
-    let digests = [&package, &scratch].map(|folder| digest::of_file(&folder.join(sbom::FILE)));
-    fs::remove_dir_all(&scratch).context("cannot remove a directory")?;
-    let [packed, expected] = digests;
-    ensure!(
-        packed? == expected?,
-        "{} is of other sources: run cargo xtask dist",
-        package.display()
-    );
+    for target in dist::targets() {
+        let package = folder.join(target.package());
+        ensure!(package.exists(), "there are no packages for {}", target.architecture);
+        fs::create_dir_all(&scratch).context("cannot create a directory")?;
+        contents::write(&dist::PROGRAMS, &target.triple, contents::time()?, &scratch)?;
+        let digests = [&package, &scratch].map(|folder| digest::of_file(&folder.join(sbom::FILE)));
+        fs::remove_dir_all(&scratch).context("cannot remove a directory")?;
+        let [packed, expected] = digests;
+        ensure!(
+            packed? == expected?,
+            "{} is of other sources: run cargo xtask dist",
+            package.display()
+        );
+    }
+    let package = folder.join("package");
     for program in dist::PROGRAMS {
         let said = output(Command::new(package.join("bin").join(program)).arg("--version"))?;
         let said = String::from_utf8_lossy(&said);

@@ -101,7 +101,9 @@ fn repeat(
         if told.status.success() && has_passed(&told.text, test) {
             return Ok(Repeated::Passed(at));
         }
-        reason = told.reasons;
+        if !told.reasons.is_empty() {
+            reason = told.reasons;
+        }
     }
     Ok(Repeated::Failed(reason))
 }
@@ -144,7 +146,11 @@ fn passed_on(command: &mut Command) -> Result<Told> {
         if tells(&told) {
             let _ = writeln!(text, "{told}");
         }
-        if is_reason && reasons.len() < REASONS_MAX {
+        if is_reason {
+            // The last lines say why; the first one is the heading.
+            if reasons.len() == REASONS_MAX {
+                reasons.remove(1);
+            }
             reasons.push(told);
         }
     }
@@ -320,6 +326,11 @@ error: 1 target failed:
         let mut command = Command::new("printf");
         let told = passed_on(command.args(["%s", &text])).unwrap();
         assert_eq!(told.reasons.join("\n").trim_end(), said);
+        let much = format!("{}{}\nthe end", "---- a::b stdout ----\n", "line\n".repeat(200));
+        let told = passed_on(Command::new("printf").args(["%s\n", &much])).unwrap();
+        assert_eq!(told.reasons.len(), REASONS_MAX);
+        assert!(begins_reason(&told.reasons[0]));
+        assert_eq!(told.reasons.last().unwrap(), "the end");
     }
 
     /// As `sh -c 'while :; do :; done'` of a test that panics before it kills it.

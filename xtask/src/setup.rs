@@ -24,6 +24,12 @@ pub const BUILD: &[Tool] = &[
     Tool { there: || exists("make"), debian: "make", rhel: "make" },
 ];
 
+/// Tools needed to build what is shipped, which is linked statically.
+pub const DIST: &[Tool] = &[BUILD[0], BUILD[1], MUSL];
+
+/// The C compiler for musl.
+const MUSL: Tool = Tool { there: || exists("musl-gcc"), debian: "musl-tools", rhel: "musl-gcc" };
+
 /// Tools needed to change bpf/, to build and to test.
 pub const EVERYTHING: &[Tool] = &[
     BUILD[0],
@@ -39,7 +45,7 @@ pub const EVERYTHING: &[Tool] = &[
     // a debugger below the recorder
     Tool { there: || exists("gdb"), debian: "gdb", rhel: "gdb" },
     // for tests of the model of musl's dynamic linker
-    Tool { there: || exists("musl-gcc"), debian: "musl-tools", rhel: "musl-gcc" },
+    MUSL,
     Tool { there: || exists("patchelf"), debian: "patchelf", rhel: "patchelf" },
     // used by payloads
     Tool { there: || exists("bash"), debian: "bash", rhel: "bash" },

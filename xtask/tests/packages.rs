@@ -198,6 +198,8 @@ fn what_a_release_states_are_the_digests_of_its_files() {
         let sum = said(Command::new("sha256sum").arg(file));
         assert_eq!(subject["digest"]["sha256"], sum.split(' ').next().unwrap());
     }
+    let asked = &stated["predicate"]["buildDefinition"]["internalParameters"];
+    assert_eq!(asked["targets"][0], build.targets[0]);
     let materials = &stated["predicate"]["buildDefinition"]["resolvedDependencies"];
     assert_eq!(materials[0]["digest"]["gitCommit"], build.commit);
     assert_eq!(materials[1]["name"], "Cargo.lock");

@@ -95,7 +95,7 @@ fn allowed(role: Role) -> Result<BpfProgram, seccompiler::BackendError> {
         libc::SYS_sched_getaffinity, libc::SYS_sched_yield, libc::SYS_sigaltstack, libc::SYS_prctl,
         libc::SYS_seccomp, libc::SYS_membarrier, libc::SYS_set_tid_address,
         libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask, libc::SYS_rt_sigreturn, libc::SYS_restart_syscall,
-        libc::SYS_exit, libc::SYS_exit_group, libc::SYS_tgkill,
+        libc::SYS_exit, libc::SYS_exit_group, libc::SYS_tgkill, libc::SYS_tkill,
         // clocks, limits, randomness
         libc::SYS_clock_gettime, libc::SYS_clock_nanosleep, libc::SYS_nanosleep, libc::SYS_getrandom,
         libc::SYS_prlimit64, libc::SYS_uname, libc::SYS_sysinfo, libc::SYS_capget, libc::SYS_getuid,

@@ -12,6 +12,7 @@ mod experiment;
 mod export;
 mod fleet;
 mod gate;
+#[cfg(target_env = "gnu")]
 mod heap;
 mod incomplete;
 mod libs;

@@ -48,8 +48,9 @@ impl Account {
 
     /// All groups that it is in.
     pub(crate) fn groups(&self) -> Vec<Gid> {
-        if let Some(line) = ask("initgroups", &self.name) {
-            return groups(&line, self.gid);
+        let line = ask("initgroups", &self.name);
+        if let Some(groups) = line.and_then(|line| groups(&line, &self.name, self.gid)) {
+            return groups;
         }
         let name = CString::new(self.name.as_str()).ok();
         name.and_then(|name| getgrouplist(&name, self.gid).ok()).unwrap_or_else(|| vec![self.gid])
@@ -77,7 +78,8 @@ fn ask(database: &str, key: &str) -> Option<String> {
     // An empty environment: it chooses no libraries and no services.
     command.args([database, "--", key]).env_clear().stdin(Stdio::null()).stderr(Stdio::null());
     let output = command.output().ok().filter(|output| output.status.success())?;
-    String::from_utf8(output.stdout).ok()
+    // A name of a person may be in any encoding.
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// A line of passwd(5).
@@ -88,16 +90,17 @@ fn account(line: &str) -> Option<Account> {
     Some(Account { name: name.to_owned(), uid: Uid::from_raw(uid), gid: Gid::from_raw(gid) })
 }
 
-/// The groups in a line of `getent initgroups`, behind the name, and the user's own.
-fn groups(line: &str, own: Gid) -> Vec<Gid> {
-    let others = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok());
+/// The groups in a line of `getent initgroups`, behind the name, which may have spaces, and the user's own.
+fn groups(line: &str, name: &str, own: Gid) -> Option<Vec<Gid>> {
+    let others = line.lines().next()?.strip_prefix(name)?;
     let mut groups = vec![own];
-    for group in others.map(Gid::from_raw) {
+    for word in others.split_whitespace() {
+        let group = Gid::from_raw(word.parse().ok()?);
         if !groups.contains(&group) {
             groups.push(group);
         }
     }
-    groups
+    Some(groups)
 }
 
 #[cfg(test)]
@@ -116,11 +119,20 @@ mod tests {
         for wrong in ["", "\n", "physics", "physics:x:a:b", "physics:x:70001"] {
             assert_eq!(account(wrong), None, "{wrong}");
         }
-        let raw = |line| groups(line, Gid::from_raw(7000)).iter().map(|gid| gid.as_raw()).collect();
-        let of: Vec<u32> = raw("physics               7000 27 7100\n");
-        assert_eq!(of, [7000, 27, 7100]);
-        let of: Vec<u32> = raw("physics              \n");
-        assert_eq!(of, [7000]);
+        let raw = |line, name| -> Option<Vec<u32>> {
+            let groups = groups(line, name, Gid::from_raw(7000))?;
+            Some(groups.iter().map(|gid| gid.as_raw()).collect())
+        };
+        assert_eq!(
+            raw("physics               7000 27 7100\n", "physics"),
+            Some(vec![7000, 27, 7100])
+        );
+        assert_eq!(raw("physics              \n", "physics"), Some(vec![7000]));
+        // A number in a name is no group.
+        assert_eq!(raw("lab 0                 7100\n", "lab 0"), Some(vec![7000, 7100]));
+        for wrong in ["", "\n", "other 27\n", "physics x27\n"] {
+            assert_eq!(raw(wrong, "physics"), None, "{wrong}");
+        }
     }
 
     #[test]

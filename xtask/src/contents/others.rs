@@ -15,19 +15,18 @@ use super::{Origin, Part};
 use crate::digest;
 use crate::run::{output, root};
 
-/// A library in C whose source is in a package.
+/// A library in C whose source is in a package, which names its version behind a plus sign.
 struct InC {
     package: &'static str,
     name: &'static str,
-    /// Text in front of its version, behind a plus sign in that of the package; `None` if that does not name it.
-    prefix: Option<&'static str>,
+    /// Text in front of its version.
+    prefix: &'static str,
     licence: &'static str,
 }
 
-const IN_C: [InC; 3] = [
-    InC { package: "zstd-sys", name: "zstd", prefix: Some("zstd."), licence: "BSD-3-Clause" },
-    InC { package: "lz4-sys", name: "lz4", prefix: Some("lz4-"), licence: "BSD-2-Clause" },
-    InC { package: "libmimalloc-sys", name: "mimalloc", prefix: None, licence: "MIT" },
+const IN_C: [InC; 2] = [
+    InC { package: "zstd-sys", name: "zstd", prefix: "zstd.", licence: "BSD-3-Clause" },
+    InC { package: "lz4-sys", name: "lz4", prefix: "lz4-", licence: "BSD-2-Clause" },
 ];
 
 /// Adds them, each as used by the package that brings it.
@@ -81,17 +80,11 @@ fn in_c(library: &InC, parts: &BTreeMap<String, Part>) -> Result<Option<Part>> {
     let Some(package) = parts.values().find(|part| part.name == library.package) else {
         return Ok(None);
     };
-    let own = package.version.as_deref().and_then(|version| Some(version.split_once('+')?.1));
-    let version = match library.prefix {
-        Some(prefix) => {
-            let version = own.and_then(|own| own.strip_prefix(prefix));
-            Some(version.with_context(|| {
-                format!("{} does not name its {}", library.package, library.name)
-            })?)
-        }
-        None => None,
-    };
-    Ok(Some(generic(library.name, version, library.licence, package.texts.clone())))
+    let version = package.version.as_deref().unwrap_or_default();
+    let version = version.split_once('+').and_then(|(_, own)| own.strip_prefix(library.prefix));
+    let version = version
+        .with_context(|| format!("{} does not name its {}", library.package, library.name))?;
+    Ok(Some(generic(library.name, Some(version), library.licence, package.texts.clone())))
 }
 
 /// What rustc adds to each program.

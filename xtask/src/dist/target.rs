@@ -11,6 +11,9 @@ use xtask::run::{cargo, exists, output, run as execute, target_dir};
 /// The profile of cargo's that the programs are built with.
 const PROFILE: &str = "dist";
 
+/// Minor version of Rust 1 whose musl reads packed addresses: 1.2.5 instead of 1.2.3, which lacks them as all before 1.2.4.
+const RUST_WITH_PACKED_ADDRESSES: u32 = 93;
+
 /// Architectures, each with the C compiler that builds and links for it on a machine of another one.
 const ARCHITECTURES: [(&str, &str); 2] =
     [("x86_64", "x86_64-linux-gnu-gcc"), ("aarch64", "aarch64-linux-gnu-gcc")];
@@ -72,6 +75,25 @@ impl Target {
         Ok(targets)
     }
 
+    /// True if its programs need no C library of the system.
+    pub(crate) fn is_static(&self) -> bool {
+        self.triple.ends_with("-musl")
+    }
+
+    /// Runs a program of another architecture, where qemu can.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub(crate) fn runs(&self, program: &Path) -> Result<()> {
+        let emulator = format!("qemu-{}-static", self.architecture);
+        match self.compiler {
+            Some(_) if exists(&emulator) => {
+                output(Command::new(emulator).arg(program).arg("--version")).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Name of the folder of its programs.
     pub(crate) fn package(&self) -> String {
         match self.compiler {
@@ -82,13 +104,13 @@ impl Target {
 
     /// What is missing to build for it.
     fn lacking(&self) -> Result<Option<String>> {
-        // Where Rust is a package of the distribution, its library for a target is one, too.
-        if exists("rustup") {
-            execute(Command::new("rustup").args(["target", "add", &self.triple]))?;
-        }
         let compiler = self.compiler.unwrap_or("musl-gcc");
         if !(exists(compiler) && has_headers(compiler)) {
             return Ok(Some(compiler.to_owned()));
+        }
+        if !has_library(&self.triple) && exists("rustup") {
+            // Whether it could is seen below. Where Rust is a package of the distribution, so is its library for a target.
+            let _ = execute(Command::new("rustup").args(["target", "add", &self.triple]));
         }
         Ok((!has_library(&self.triple)).then(|| format!("Rust's library for {}", self.triple)))
     }
@@ -99,15 +121,16 @@ impl Target {
         build.args(["build", "--profile", PROFILE, "--target", &self.triple]);
         build.args(packages.iter().flat_map(|package| ["--package", *package]));
         let name = self.triple.replace('-', "_");
-        if self.triple.ends_with("-musl") {
-            // Addresses that are relative to the program, of which there are 150,000, take a bit instead of 24 bytes: musl
-            // reads these since 1.2.4. A linker that cannot write them says so, and writes what it can.
+        if self.is_static() && contents::rustc_minor()? >= RUST_WITH_PACKED_ADDRESSES {
+            // Addresses that are relative to the program, of which there are 150,000, take a bit instead of 24 bytes. A linker
+            // that cannot write them says so, and writes what it can.
             let pack = "-C link-arg=-Wl,-z,pack-relative-relocs";
             build.env(format!("CARGO_TARGET_{}_RUSTFLAGS", name.to_uppercase()), pack);
         }
         if let Some(compiler) = self.compiler {
             // Where the compiler's default is to check lengths, it calls functions that only glibc has.
-            build.env(format!("CFLAGS_{name}"), "-U_FORTIFY_SOURCE");
+            // The same of functions of C23, if that is the default.
+            build.env(format!("CFLAGS_{name}"), "-U_FORTIFY_SOURCE -std=gnu11");
             build.env(format!("CC_{name}"), compiler);
             build.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), compiler);
         }

@@ -225,7 +225,9 @@ fn keys_filter_fold_open_pause_and_quit() {
         top.wait_until("unfolded", |text| !text.contains("[+2]"));
         top.press("/sleep 11111\rjj\r");
         let text = top.wait_for("PARENT AND CHILDREN");
-        for expected in ["Command     sleep 11111", "parent", "CPU time", "failed look-ups"] {
+        for expected in
+            ["Command     sleep 11111", " parent ", " Memory      ", " Files       failed look-ups"]
+        {
             assert!(text.contains(expected), "{expected}: {text}");
         }
         top.press(" ");

@@ -291,9 +291,8 @@ fn an_opened_process_has_its_relatives_and_its_look_ups() {
     let mut screen = Screen::new(false);
     press(&mut screen, &view, "/delta\nj\n");
     let all = text(&mut screen, &view);
-    for expected in
-        ["13  delta", "/bin/delta --now", "failed look-ups 1", "/opt/lib", "parent", "sh"]
-    {
+    let files = " Files       failed look-ups 1";
+    for expected in ["13  delta", "/bin/delta --now", files, "/opt/lib", "parent", "sh"] {
         assert!(all.contains(expected), "{expected}: {all}");
     }
     view.keep(screen.opened());
@@ -552,9 +551,13 @@ fn what_the_recording_does_not_contain_is_no_number() {
     assert_eq!((columns[2], columns[3], columns[6]), ("-", "-", "-"), "{row}");
     press(&mut screen, &view, "\n");
     let detail = text(&mut screen, &view);
-    for absent in ["faults", "switches", "CPU time"] {
-        let is_there = detail.lines().skip(3).any(|line| line.contains(absent));
+    for absent in [" minor faults", " voluntary switches", "now 0 %", " failed look-ups"] {
+        let is_there = detail.lines().skip(4).any(|line| line.contains(absent));
         assert!(!is_there, "{absent}: {detail}");
     }
+    // The heading of the relatives alone.
+    assert!(!detail.lines().any(|line| line.starts_with(" CPU         0")), "{detail}");
+    let cpu = detail.lines().find(|line| line.starts_with(" CPU         ")).unwrap();
+    assert_eq!(cpu.trim_start(), "CPU         waited for a CPU 0 s", "{detail}");
     assert!(detail.contains("written by system calls 0 B"), "{detail}");
 }

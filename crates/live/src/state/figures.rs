@@ -32,7 +32,10 @@ impl View {
                 Figure::UserNs => has_split.then_some(split.user_ns),
                 Figure::SystemNs => has_split.then_some(split.system_ns),
                 Figure::PeakRssBytes => process.maxrss_bytes,
-                Figure::FailedLookups => Some(process.lookups_failed),
+                // As in the lists: of those families of calls that are recorded.
+                Figure::FailedLookups => {
+                    return self.knows_lookups().then_some(process.lookups_failed);
+                }
                 _ => Usage::counter(figure).map(|of| of(&process.used)),
             };
             self.known(figure, value?)
