@@ -51,9 +51,11 @@ pub(crate) fn run(args: &DistArgs) -> Result<()> {
     let targets = if args.dynamic { vec![Target::of_this_system()?] } else { Target::all()? };
     let dist = target_dir()?.join("dist");
     let release = dist.join("release");
-    if !args.only_recorder {
-        remove_earlier(&dist)?;
-    }
+    let made: &[&str] = match args.only_recorder {
+        true => &["recorder-"],
+        false => &["release", "package", "recorder-", "static"],
+    };
+    remove_earlier(&dist, made)?;
     // Programs of this machine, which comes first, write texts that are the same for all.
     let mut writers = None;
     for target in &targets {
@@ -70,15 +72,14 @@ pub(crate) fn run(args: &DistArgs) -> Result<()> {
     Ok(())
 }
 
-/// Removes the folders of an earlier distribution: what it left there would be taken for a part of this one. Others in that
-/// place are cargo's, for the profile of the same name.
-fn remove_earlier(dist: &Path) -> Result<()> {
+/// Removes folders of an earlier distribution, by the beginnings of their names: what it left there would be taken for a part
+/// of this one. Others in that place are cargo's, for the profile of the same name.
+fn remove_earlier(dist: &Path, made: &[&str]) -> Result<()> {
     let Ok(entries) = std::fs::read_dir(dist) else { return Ok(()) };
     for entry in entries {
         let path = entry.context("cannot read a folder")?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_ours = ["release", "package", "recorder-", "static"];
-        if path.is_dir() && is_ours.iter().any(|ours| name.starts_with(ours)) {
+        if path.is_dir() && made.iter().any(|made| name.starts_with(made)) {
             std::fs::remove_dir_all(&path).context("cannot remove an earlier distribution")?;
         }
     }

@@ -137,7 +137,11 @@ fn is_of_these_sources(folder: &Path, version: &str) -> Result<()> {
     let scratch = folder.join("compared");
     for target in dist::targets() {
         let package = folder.join(target.package());
-        ensure!(package.exists(), "there are no packages for {}", target.architecture);
+        ensure!(
+            package.exists(),
+            "there are no packages for {}: cargo xtask dist says what it needs for them",
+            target.architecture
+        );
         fs::create_dir_all(&scratch).context("cannot create a directory")?;
         contents::write(&dist::PROGRAMS, &target.triple, contents::time()?, &scratch)?;
         let digests = [&package, &scratch].map(|folder| digest::of_file(&folder.join(sbom::FILE)));

@@ -53,15 +53,31 @@ pub fn pieces(text: &str, width: usize) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Lines of at most this width, broken between words; a wider word gets a line of its own.
+/// Units that stay in the line of their number.
+const UNITS: [&str; 12] = ["ns", "µs", "ms", "s", "min", "h", "B", "kB", "MB", "GB", "TB", "%"];
+
+/// A space at which no line is broken; none is left of the text's own, which are whitespace.
+const KEPT: char = '\u{a0}';
+
+/// Lines of at most this width, broken between words, but not between a number and its unit; a wider word gets a line of
+/// its own.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut joined = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        let unit = word.trim_end_matches([',', ';', ':', '.', ')']);
+        let is_of_number = joined.ends_with(|c: char| c.is_ascii_digit()) && UNITS.contains(&unit);
+        if !joined.is_empty() {
+            joined.push(if is_of_number { KEPT } else { ' ' });
+        }
+        joined.push_str(word);
+    }
     let between_words = Options::new(width)
         .break_words(false)
         .word_separator(WordSeparator::AsciiSpace)
         .word_splitter(WordSplitter::NoHyphenation)
         .wrap_algorithm(WrapAlgorithm::FirstFit);
-    textwrap::wrap(&words.join(" "), between_words).into_iter().map(Cow::into_owned).collect()
+    let lines = textwrap::wrap(&joined, between_words);
+    lines.into_iter().map(|line| line.replace(KEPT, " ")).collect()
 }
 
 #[cfg(test)]
@@ -86,6 +102,8 @@ mod tests {
     fn lines_are_broken_between_words() {
         assert_eq!(wrap("one  two\nthree-four", 7), ["one two", "three-four"]);
         assert_eq!([wrap("", 5), wrap("a b", 0)], [vec![""], vec!["a", "b"]]);
+        assert_eq!(wrap("CPU 10 s, (3.1 ms) a b", 7), ["CPU", "10 s,", "(3.1 ms)", "a b"]);
+        assert_eq!(wrap("x1 sh 2\u{a0}s", 4), ["x1", "sh", "2 s"]);
     }
 
     proptest! {
