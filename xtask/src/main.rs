@@ -13,16 +13,17 @@ mod dist;
 mod fetched;
 mod fixtures;
 mod fuzz;
+mod lint;
+mod nextest;
 mod nextflow;
 mod one_build;
+mod part;
 mod payloads;
 mod prmon;
 mod release;
-mod repeat;
 mod slurm;
 mod soak;
 mod test;
-mod unprivileged;
 mod verifier;
 mod web;
 
@@ -46,10 +47,13 @@ enum Chore {
     Demo,
     /// Install missing tools, build, and run all tests, including those with real eBPF.
     Test {
-        /// Run only tests that need no privileges: takes less than a minute after the build.
+        /// Run only tests that need no privileges.
         #[arg(long)]
         unprivileged: bool,
-        /// Arguments passed on to `cargo test`.
+        /// Leave out the tests that need Java 17: fleets on Spark (450 MB), and Nextflow.
+        #[arg(long)]
+        no_java: bool,
+        /// Arguments for `cargo nextest run`, such as names of tests: only these are run.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
@@ -91,8 +95,8 @@ enum Chore {
 fn main() -> ExitCode {
     ended(match Cli::parse().chore {
         Chore::Demo => demo::run(),
-        Chore::Test { unprivileged: true, arguments } => unprivileged::run(&arguments),
-        Chore::Test { unprivileged: false, arguments } => test::run(&arguments),
+        Chore::Test { unprivileged: true, arguments, .. } => test::unprivileged(&arguments),
+        Chore::Test { no_java, arguments, .. } => test::run(no_java, &arguments),
         Chore::Ci => ci::run(),
         Chore::Bench(args) => bench::run(&args),
         Chore::Book(args) => book::run(&args),

@@ -10,8 +10,6 @@ use crate::fetched::{self, Pinned};
 
 /// Names the directory of its archives, for the test that runs it.
 pub(crate) const VARIABLE: &str = "NEXTFLOW_JARS";
-/// Prefix of the names of these tests.
-pub(crate) const TESTS: &str = "engines::nextflow_";
 
 const ADDRESS: &str = "https://repo1.maven.org/maven2";
 /// Version 23.10.1 and all that it needs, as `mvn dependency:copy-dependencies` lists it: address and SHA-256.

@@ -21,21 +21,20 @@ pub fn cargo() -> Command {
     command
 }
 
-/// The same, whose children are interrupted by SIGINT and SIGQUIT even if we ignore them, as what runs behind `nohup … &` does:
-/// tests send these signals and wait for what they cause. Where env(1) cannot do that, the same as [`cargo`].
-pub fn cargo_that_can_be_interrupted() -> Command {
+/// A program whose children are interrupted by SIGINT and SIGQUIT even if we ignore them, as what runs behind `nohup … &`
+/// does: tests send these signals and wait for what they cause. Where env(1) cannot do that, just the program.
+pub fn that_can_be_interrupted(program: impl AsRef<OsStr>) -> Command {
     const DEFAULT: &str = "--default-signal=INT,QUIT";
     let has_default = Command::new("env")
         .args([DEFAULT, "true"])
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success());
-    let cargo = cargo();
     if !has_default {
-        return cargo;
+        return Command::new(program);
     }
     let mut command = Command::new("env");
-    command.arg(DEFAULT).arg(cargo.get_program()).current_dir(root());
+    command.arg(DEFAULT).arg(program);
     command
 }
 

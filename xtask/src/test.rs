@@ -1,69 +1,37 @@
-//! Runs every test with real eBPF, which requires root.
+//! Runs lints and every test, real eBPF included: in parts by what they need, each of which is a profile of .config/nextest.toml.
 
-use anyhow::{Result, bail};
+use std::fs;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
 use xtask::ending::Unavailable;
-use xtask::run::{built, cargo_that_can_be_interrupted, is_root, run as execute};
+use xtask::run::{built, cargo, is_root, line, root, run as execute};
 use xtask::setup;
 
-use crate::payloads;
-use crate::{nextflow, prmon, repeat, verifier};
+use crate::part::Part;
+use crate::{lint, nextest, nextflow, payloads, prmon, verifier};
 
-/// Leaves out the tests that take Java 17: of fleets on Spark, a package of 450 MB, and of Nextflow.
-const WITHOUT_SPARK: &str = "--no-spark";
-/// Prefix of the names of these tests.
-const SPARK_TESTS: &str = "spark_";
-
-/// Arguments of test programs that leave out the tests which nothing else may run beside.
-pub(crate) const TOGETHER: &[&str] = &["--skip", "alone::"];
-/// Arguments that select these tests, and run them one at a time.
-pub(crate) const ALONE: &[&str] = &["alone::", "--test-threads=1"];
-
-/// Builds everything and runs every test.
-pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let with_spark = !arguments.iter().any(|argument| argument == WITHOUT_SPARK);
-    let arguments: Vec<String> =
-        arguments.iter().filter(|argument| *argument != WITHOUT_SPARK).cloned().collect();
+/// Runs lints, builds everything and runs every test; with arguments, only the tests that they select.
+///
+/// # Errors
+/// If anything fails: after all parts, with the names of what failed.
+pub(crate) fn run(no_java: bool, arguments: &[String]) -> Result<()> {
     setup::run(setup::EVERYTHING)?;
-    if with_spark {
+    if !no_java {
         setup::run(setup::SPARK)?;
     }
-    // Tests that need Python packages are marked as ignored, so that a summary says how many were
-    // left out where no index can be reached.
+    // Tests that need Python packages are marked as ignored, for `cargo test`.
     let without_index = match payloads::pythia8() {
         Ok(()) => None,
         Err(error) => Some(error.downcast::<Unavailable>()?),
     };
     // Tests of the command line run it, also when only some of them are selected.
     built(&["proctrace-payload"])?;
-    let mut choice = Vec::new();
-    if without_index.is_none() {
-        choice.push("--include-ignored");
-        if !with_spark {
-            choice.extend(["--skip", SPARK_TESTS]);
-        }
-    }
     let prmon = prmon::scripts()?;
-    // It needs Java too.
-    let nextflow = if with_spark { nextflow::archives()? } else { None };
-    if nextflow.is_none() && without_index.is_none() {
-        choice.extend(["--skip", nextflow::TESTS]);
-    }
-    // Tests that were selected run as they were selected: names of both kinds would be one filter.
-    let passes: &[(&[&str], &[&str])] = if arguments.is_empty() {
-        &[(&[], TOGETHER), (&["--test", "it"], ALONE)]
-    } else {
-        &[(&[], &[])]
-    };
-    let (mut flaky, mut failed) = (String::new(), Vec::new());
-    for (targets, tests) in passes {
-        let mut command = cargo_that_can_be_interrupted();
-        // One run names everything that is broken.
-        command.args(["test", "--release", "--workspace", "--no-fail-fast"]);
-        command.args(*targets).args(&arguments);
-        if !arguments.iter().any(|argument| argument == "--") {
-            command.arg("--");
-        }
-        command.args(*tests).args(&choice);
+    let nextflow = if no_java { None } else { nextflow::archives()? };
+    let tests = |profile: &str| -> Result<Command> {
+        let mut command = tests(profile)?;
         if let Some(scripts) = &prmon {
             command.env(prmon::VARIABLE, scripts);
         }
@@ -76,43 +44,86 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             command.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
             command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner);
         }
-        let ignored = without_index.is_none().then(|| "--include-ignored".to_owned());
-        match repeat::run(&mut command, ignored.as_slice()) {
-            Ok(told) => flaky.extend(told),
-            Err(error) => failed.push(format!("{error:#}")),
+        Ok(command)
+    };
+    const ALL: [&str; 2] = ["--run-ignored", "all"];
+    if !arguments.is_empty() {
+        let ignored: &[&str] = if without_index.is_none() { &ALL } else { &[] };
+        return execute(tests("default")?.args(ignored).args(arguments));
+    }
+    let mut parts = vec![Part::of_checks("lint", || {
+        lint::run()?;
+        verifier::run(false)
+    })];
+    for profile in ["portable", "root", "browser"] {
+        parts.push(part(profile, &mut tests(profile)?)?);
+    }
+    if without_index.is_none() {
+        parts.push(part("python", tests("python")?.args(ALL))?);
+    }
+    if !no_java {
+        // Not without an index, too: where its packages cannot be installed, this fails.
+        let mut java = tests("java")?;
+        java.args(ALL);
+        if nextflow.is_none() {
+            java.args(["--filterset", "not test(/(^|::)nextflow::/)"]);
         }
+        parts.push(part("java", &mut java)?);
     }
-    if !failed.is_empty() {
-        print!("{flaky}");
-        bail!("{}", failed.join("\n"));
-    }
-    // Spark is asked for unless it is refused: where its package cannot be installed, this fails.
-    if without_index.is_some() && with_spark && arguments.is_empty() {
-        let ignored = ["test", "--release", "--workspace", "--test", "it", "--", "--ignored"];
-        let mut command = cargo_that_can_be_interrupted();
-        command.args(ignored).arg(SPARK_TESTS);
-        if let Some(archives) = &nextflow {
-            command.arg(nextflow::TESTS).env(nextflow::VARIABLE, archives);
-        }
-        execute(&mut command)?;
-    }
-    // If single tests were selected, the verifier check is skipped.
-    if arguments.is_empty() {
-        verifier::run(false)?;
-    }
+    parts.push(Part::of_checks("examples", || {
+        execute(cargo().args(["test", "--release", "--workspace", "--doc", "--quiet"]))
+    }));
+    print!("{}", Part::table(&parts));
     if prmon.is_none() {
-        println!(
-            "\nNOT RUN: prmon's own scripts on our export; their repository cannot be reached."
-        );
+        println!("NOT RUN: prmon's own scripts on our export; their repository cannot be reached.");
     }
-    if nextflow.is_none() && with_spark {
-        println!("\nNOT RUN: the test that records Nextflow, whose archives cannot be reached.");
+    if nextflow.is_none() && !no_java {
+        println!("NOT RUN: the test that records Nextflow, whose archives cannot be reached.");
+    }
+    if no_java {
+        println!("NOT RUN: the tests that need Java.");
     }
     if let Some(reason) = without_index {
-        println!("\nNOT RUN: the tests counted as ignored, which need Python packages. {reason}");
+        println!("NOT RUN: the tests that need Python packages. {reason}");
     }
-    print!("{flaky}");
-    Ok(())
+    Part::verdict(&parts)
+}
+
+/// Builds all tests as [`run`] does, so that nothing is built twice, and runs those that need no privileges.
+///
+/// # Errors
+/// If a test fails.
+pub(crate) fn unprivileged(arguments: &[String]) -> Result<()> {
+    setup::run(setup::BUILD)?;
+    execute(tests("portable")?.args(arguments))
+}
+
+/// The command that runs the tests of a profile.
+fn tests(profile: &str) -> Result<Command> {
+    let mut command = nextest::command()?;
+    command.args(["run", "--cargo-profile", "release", "--workspace", "--profile", profile]);
+    Ok(command)
+}
+
+/// Runs the tests of a part; that some of them fail is in its results.
+fn part(profile: &'static str, tests: &mut Command) -> Result<Part> {
+    println!("\n== {profile}\n$ {}", line(tests));
+    let results = root().join("target/nextest").join(profile).join("junit.xml");
+    // Those of an earlier run are not taken for those of this one.
+    if results.exists() {
+        fs::remove_file(&results)
+            .with_context(|| format!("cannot remove {}", results.display()))?;
+    }
+    let begin = Instant::now();
+    let status = tests.status().with_context(|| format!("cannot run {}", line(tests)))?;
+    let Ok(text) = fs::read_to_string(&results) else {
+        bail!("{} failed ({status}), and left no results", line(tests));
+    };
+    let part = Part::of_tests(profile, begin.elapsed(), &text)?;
+    if status.success() != part.failed().is_empty() {
+        bail!("{} ended with {status}, and {} tests failed", line(tests), part.failed().len());
+    }
+    Ok(part)
 }
 
 #[cfg(test)]
@@ -125,7 +136,7 @@ mod tests {
     #[test]
     fn every_file_of_tests_is_a_module() {
         let mut listed = 0;
-        for folder in ["", "/alone"] {
+        for folder in ["", "/alone", "/root", "/alone/root", "/browser", "/pypi"] {
             for crate_ in fs::read_dir(root().join("crates")).unwrap() {
                 let place = crate_.unwrap().path().join(format!("tests/it{folder}"));
                 let Ok(files) = fs::read_dir(&place) else { continue };

@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
 use common::{Kept, daemon, end, options, shell};
+use libtest_mimic::{Arguments, Trial};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 use proctrace_record::replaying::Replaying;
@@ -25,30 +26,20 @@ fn main() {
     {
         return be_a_recorder(script.first().map(String::as_str));
     }
-    let tests: &[(&str, fn())] = &[
+    let tests: [(&str, fn()); 5] = [
         ("a_signal_reaches_the_command", a_signal_reaches_the_command),
         ("what_the_command_makes_of_it_counts", what_the_command_makes_of_it_counts),
         ("a_signal_ends_the_waiting_for_stragglers", a_signal_ends_the_waiting_for_stragglers),
         ("a_signal_ends_a_recording_of_others", a_signal_ends_a_recording_of_others),
         ("the_command_has_the_mask_of_before", the_command_has_the_mask_of_before),
     ];
-    let (mut filters, mut skipped) = (Vec::new(), Vec::new());
-    let mut options = arguments[1..].iter();
-    while let Some(option) = options.next() {
-        match option.as_str() {
-            "--skip" => skipped.extend(options.next()),
-            option if option.starts_with('-') => {}
-            _ => filters.push(option),
-        }
-    }
-    let wanted = |name: &str| {
-        let is_in = |names: &[&String]| names.iter().any(|part| name.contains(part.as_str()));
-        (filters.is_empty() || is_in(&filters)) && !is_in(&skipped)
-    };
-    for (name, test) in tests.iter().filter(|(name, _)| wanted(name)) {
-        test();
-        stdout().write_all(format!("test {name} ... ok\n").as_bytes()).unwrap();
-    }
+    let trials = tests.map(|(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit();
 }
 
 /// Records, and prints its progress line by line.

@@ -86,45 +86,6 @@ fn recording_elsewhere() -> bool {
         .is_ok_and(|found| found.status.success())
 }
 
-#[test]
-fn a_full_disk_stops_the_recording_and_not_the_command() {
-    let not_the_command = "the recording failed, not the command, which exited with 0";
-    let not_the_job = "the recording failed, not the job, which exited with 7";
-    let both = "both failed: the command, which exited with 7, and its recording";
-    for (size, option, code, status, says) in [
-        // Little more than the header.
-        ("4k", "", 0, 125, not_the_command),
-        ("8k", "", 7, 125, both),
-        // As the wrappers of batch systems have it.
-        ("32k", "--job-first", 7, 7, not_the_job),
-    ] {
-        let directory = tempfile::tempdir().unwrap();
-        let (small, finished) = (directory.path().join("small"), directory.path().join("finished"));
-        fs::create_dir(&small).unwrap();
-        // A small file system, visible only to this shell and its children.
-        let script = format!(
-            "mount -t tmpfs -o size={size} tmpfs {small} && \
-             {proctrace} record {option} --no-env -o {small}/full.ptrace -- \
-             sh -c '{misses} 3000000; echo yes > {finished}; exit {code}'; status=$?; \
-             {proctrace} dump {small}/full.ptrace > {finished}.read && exit $status",
-            small = small.display(),
-            finished = finished.display(),
-            proctrace = env!("CARGO_BIN_EXE_proctrace"),
-            misses = fixture("misses").display(),
-        );
-        let shell = ["--mount", "sh", "-c", &script];
-        let output = Command::new("unshare").args(shell).output().unwrap();
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(status), "{stderr}");
-        assert!(finished.exists(), "the command ran to its end");
-        assert!(stderr.contains("No space left on device"), "{stderr}");
-        let continued = format!("the command continued and exited with {code}");
-        assert!(stderr.contains(&continued) && stderr.contains(says), "{stderr}");
-        assert!(stderr.contains("the trace is incomplete"), "{stderr}");
-        assert!(!stderr.contains("panicked"), "{stderr}");
-    }
-}
-
 /// Runs a script on an empty file system of this size, which is its `$1`; its `$0` is proctrace, and `$2` a trace. Returns what it
 /// prints, after checking that it was said why; what is on the file system at the end is then in `kept`.
 fn on_full_disk(size: &str, script: &str, kept: &Path) -> String {
@@ -147,71 +108,6 @@ fn on_full_disk(size: &str, script: &str, kept: &Path) -> String {
     assert!(stderr.contains("cannot write") && !stderr.contains("panicked"), "{size}: {stderr}");
     assert!(stderr.contains("No space left on device"), "{size}: {stderr}");
     String::from_utf8(output.stdout).unwrap()
-}
-
-#[test]
-fn a_full_disk_leaves_no_half_page() {
-    for size in ["4k", "64k", "256k"] {
-        let directory = tempfile::tempdir().unwrap();
-        let kept = directory.path().join("kept");
-        let script = "echo old > \"$1/there.html\"; for page in new.html there.html; do \
-                      \"$0\" report \"$2\" --html \"$1/$page\"; echo \"exit $?\"; done";
-        // Of the new page nothing is there, and the old one is as it was.
-        assert_eq!(on_full_disk(size, script, &kept), "exit 1\nexit 1\n", "{size}");
-        assert_eq!(fs::read_dir(&kept).unwrap().count(), 1);
-        assert_eq!(fs::read(kept.join("there.html")).unwrap(), b"old\n");
-    }
-}
-
-#[test]
-fn a_full_disk_leaves_no_half_table() {
-    // A lake of one job, and tables of one file each.
-    for (command, sizes) in [
-        ("summarize \"$2\" --output \"$1/there\"", &["4k", "8k", "12k"][..]),
-        ("export --format parquet \"$1/there\" \"$2\"", &["4k", "32k", "64k"]),
-    ] {
-        for size in sizes {
-            let directory = tempfile::tempdir().unwrap();
-            let kept = directory.path().join("kept");
-            let script = format!("\"$0\" {command}; echo \"exit $?\"");
-            assert_eq!(on_full_disk(size, &script, &kept), "exit 1\n", "{command} {size}");
-            let mut places = vec![kept];
-            while let Some(place) = places.pop() {
-                if place.is_dir() {
-                    places.extend(fs::read_dir(&place).unwrap().map(|it| it.unwrap().path()));
-                    continue;
-                }
-                let shown = place.display();
-                assert_eq!(place.extension().unwrap(), "parquet", "{command} {size} {shown}");
-                assert!(fs::read(&place).unwrap().ends_with(b"PAR1"), "{command} {size} {shown}");
-            }
-        }
-    }
-}
-
-#[test]
-fn an_output_that_cannot_be_written_is_told_before_the_command_runs() {
-    let directory = tempfile::tempdir().unwrap();
-    let touched = directory.path().join("touched");
-    for output in ["/no/such/directory/x.ptrace", "/", "/proc/version"] {
-        let run = proctrace()
-            .args(["record", "--output", output, "--", "touch"])
-            .arg(&touched)
-            .output()
-            .unwrap();
-        let stderr = String::from_utf8(run.stderr).unwrap();
-        assert_eq!(run.status.code(), Some(125), "{stderr}");
-        assert!(stderr.contains(&format!("cannot write {output}")), "{stderr}");
-        assert!(!touched.exists());
-    }
-    // Root must not follow a link.
-    let (link, target) = (directory.path().join("link"), directory.path().join("target"));
-    fs::write(&target, "precious").unwrap();
-    std::os::unix::fs::symlink(&target, &link).unwrap();
-    let run =
-        proctrace().args(["record", "--output"]).arg(&link).args(["--", "true"]).output().unwrap();
-    assert_eq!(run.status.code(), Some(125));
-    assert_eq!(fs::read(&target).unwrap(), b"precious");
 }
 
 /// Runs `report`, `report --json` and `dump` on a file; returns their exit codes and messages,
@@ -323,4 +219,121 @@ fn a_storm_behind_a_stopped_recorder_is_counted() {
     assert!(kept("fork") + lost("fork") >= 4_001);
     assert_eq!(kept("fork") + lost("fork") + 1, kept("exit") + lost("exit"));
     assert!(recorded.stderr().contains("lost"), "{}", recorded.stderr());
+}
+
+mod root {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_leaves_no_half_page() {
+        for size in ["4k", "64k", "256k"] {
+            let directory = tempfile::tempdir().unwrap();
+            let kept = directory.path().join("kept");
+            let script = "echo old > \"$1/there.html\"; for page in new.html there.html; do \
+                          \"$0\" report \"$2\" --html \"$1/$page\"; echo \"exit $?\"; done";
+            // Of the new page nothing is there, and the old one is as it was.
+            assert_eq!(on_full_disk(size, script, &kept), "exit 1\nexit 1\n", "{size}");
+            assert_eq!(fs::read_dir(&kept).unwrap().count(), 1);
+            assert_eq!(fs::read(kept.join("there.html")).unwrap(), b"old\n");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_leaves_no_half_table() {
+        // A lake of one job, and tables of one file each.
+        for (command, sizes) in [
+            ("summarize \"$2\" --output \"$1/there\"", &["4k", "8k", "12k"][..]),
+            ("export --format parquet \"$1/there\" \"$2\"", &["4k", "32k", "64k"]),
+        ] {
+            for size in sizes {
+                let directory = tempfile::tempdir().unwrap();
+                let kept = directory.path().join("kept");
+                let script = format!("\"$0\" {command}; echo \"exit $?\"");
+                assert_eq!(on_full_disk(size, &script, &kept), "exit 1\n", "{command} {size}");
+                let mut places = vec![kept];
+                while let Some(place) = places.pop() {
+                    if place.is_dir() {
+                        places.extend(fs::read_dir(&place).unwrap().map(|it| it.unwrap().path()));
+                        continue;
+                    }
+                    let shown = place.display();
+                    assert_eq!(place.extension().unwrap(), "parquet", "{command} {size} {shown}");
+                    assert!(
+                        fs::read(&place).unwrap().ends_with(b"PAR1"),
+                        "{command} {size} {shown}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_disk_stops_the_recording_and_not_the_command() {
+        let not_the_command = "the recording failed, not the command, which exited with 0";
+        let not_the_job = "the recording failed, not the job, which exited with 7";
+        let both = "both failed: the command, which exited with 7, and its recording";
+        for (size, option, code, status, says) in [
+            // Little more than the header.
+            ("4k", "", 0, 125, not_the_command),
+            ("8k", "", 7, 125, both),
+            // As the wrappers of batch systems have it.
+            ("32k", "--job-first", 7, 7, not_the_job),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let (small, finished) =
+                (directory.path().join("small"), directory.path().join("finished"));
+            fs::create_dir(&small).unwrap();
+            // A small file system, visible only to this shell and its children.
+            let script = format!(
+                "mount -t tmpfs -o size={size} tmpfs {small} && \
+                 {proctrace} record {option} --no-env -o {small}/full.ptrace -- \
+                 sh -c '{misses} 3000000; echo yes > {finished}; exit {code}'; status=$?; \
+                 {proctrace} dump {small}/full.ptrace > {finished}.read && exit $status",
+                small = small.display(),
+                finished = finished.display(),
+                proctrace = env!("CARGO_BIN_EXE_proctrace"),
+                misses = fixture("misses").display(),
+            );
+            let shell = ["--mount", "sh", "-c", &script];
+            let output = Command::new("unshare").args(shell).output().unwrap();
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(status), "{stderr}");
+            assert!(finished.exists(), "the command ran to its end");
+            assert!(stderr.contains("No space left on device"), "{stderr}");
+            let continued = format!("the command continued and exited with {code}");
+            assert!(stderr.contains(&continued) && stderr.contains(says), "{stderr}");
+            assert!(stderr.contains("the trace is incomplete"), "{stderr}");
+            assert!(!stderr.contains("panicked"), "{stderr}");
+        }
+    }
+
+    // It expects that a link is refused, which only root does.
+    #[test]
+    fn an_output_that_cannot_be_written_is_told_before_the_command_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let touched = directory.path().join("touched");
+        for output in ["/no/such/directory/x.ptrace", "/", "/proc/version"] {
+            let run = proctrace()
+                .args(["record", "--output", output, "--", "touch"])
+                .arg(&touched)
+                .output()
+                .unwrap();
+            let stderr = String::from_utf8(run.stderr).unwrap();
+            assert_eq!(run.status.code(), Some(125), "{stderr}");
+            assert!(stderr.contains(&format!("cannot write {output}")), "{stderr}");
+            assert!(!touched.exists());
+        }
+        // Root must not follow a link.
+        let (link, target) = (directory.path().join("link"), directory.path().join("target"));
+        fs::write(&target, "precious").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let run = proctrace()
+            .args(["record", "--output"])
+            .arg(&link)
+            .args(["--", "true"])
+            .output()
+            .unwrap();
+        assert_eq!(run.status.code(), Some(125));
+        assert_eq!(fs::read(&target).unwrap(), b"precious");
+    }
 }

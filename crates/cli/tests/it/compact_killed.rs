@@ -173,51 +173,58 @@ for root in sys.argv[1:]:
             print(root.rsplit("/", 1)[1], table, job, n)
 "#;
 
-/// docs/fleet.md says so: other engines see a row twice, and never none, and only beside a journal.
-#[test]
-#[ignore = "needs a Python package index"]
-fn who_ignores_the_journal_sees_rows_twice_but_misses_none() {
-    let kept = tempfile::tempdir().unwrap();
-    let mut with_journal = BTreeSet::new();
-    let visible = |call: &Call| ["rename", "unlink"].iter().any(|it| call.name.starts_with(it));
-    let states = each_state("signal=KILL", &visible, &mut |root, step, killed| {
-        assert_killed(step, killed);
-        let name = step.to_owned();
-        copy(root, &kept.path().join(&name));
-        for day in days(root) {
-            if day.join(".compact.journal").exists() {
-                let table = day.parent().unwrap().file_name().unwrap().to_str().unwrap();
-                let table = table.strip_prefix("table=").unwrap().to_owned();
-                with_journal.insert((name.clone(), table));
+mod pypi {
+    use super::*;
+
+    /// docs/fleet.md says so: other engines see a row twice, and never none, and only beside a journal.
+    #[test]
+    #[ignore = "needs a Python package index"]
+    fn who_ignores_the_journal_sees_rows_twice_but_misses_none() {
+        let kept = tempfile::tempdir().unwrap();
+        let mut with_journal = BTreeSet::new();
+        let visible = |call: &Call| ["rename", "unlink"].iter().any(|it| call.name.starts_with(it));
+        let states = each_state("signal=KILL", &visible, &mut |root, step, killed| {
+            assert_killed(step, killed);
+            let name = step.to_owned();
+            copy(root, &kept.path().join(&name));
+            for day in days(root) {
+                if day.join(".compact.journal").exists() {
+                    let table = day.parent().unwrap().file_name().unwrap().to_str().unwrap();
+                    let table = table.strip_prefix("table=").unwrap().to_owned();
+                    with_journal.insert((name.clone(), table));
+                }
+            }
+        });
+        let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let python = python::environment(base, "fleet-duckdb-1", &["duckdb==2.0.0"]);
+        let roots = fs::read_dir(kept.path()).unwrap().map(|entry| entry.unwrap().path());
+        let mut duckdb = Command::new(python.join("bin/python"));
+        let printed = python::succeed(duckdb.args(["-c", COUNT]).args(roots));
+        let mut counts: BTreeMap<(String, String), BTreeMap<String, u64>> = BTreeMap::new();
+        for line in printed.lines() {
+            let [state, table, job, n] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
+            let of_table = counts.entry((state.to_owned(), table.to_owned())).or_default();
+            of_table.insert(job.to_owned(), n.parse().unwrap());
+        }
+        assert_eq!(counts.len(), 2 * states, "of each table");
+        let least = |table: &str| {
+            let of_table = counts.iter().filter(|((_, name), _)| name == table);
+            of_table.map(|(_, rows)| rows).min_by_key(|rows| rows.values().sum::<u64>()).unwrap()
+        };
+        let mut doubled = 0;
+        for ((state, table), rows) in &counts {
+            let once = least(table);
+            assert_eq!(once.len() as u64, JOBS);
+            for (job, n) in once {
+                let twice = rows[job] == 2 * n;
+                assert!(twice || rows[job] == *n, "{state} {table}: {rows:?}");
+                assert!(
+                    !twice || with_journal.contains(&(state.clone(), table.clone())),
+                    "{state}"
+                );
+                doubled += u64::from(twice);
             }
         }
-    });
-    let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let python = python::environment(base, "fleet-duckdb-1", &["duckdb==2.0.0"]);
-    let roots = fs::read_dir(kept.path()).unwrap().map(|entry| entry.unwrap().path());
-    let mut duckdb = Command::new(python.join("bin/python"));
-    let printed = python::succeed(duckdb.args(["-c", COUNT]).args(roots));
-    let mut counts: BTreeMap<(String, String), BTreeMap<String, u64>> = BTreeMap::new();
-    for line in printed.lines() {
-        let [state, table, job, n] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
-        let of_table = counts.entry((state.to_owned(), table.to_owned())).or_default();
-        of_table.insert(job.to_owned(), n.parse().unwrap());
+        assert!(doubled > 0, "docs/fleet.md says that this happens");
     }
-    assert_eq!(counts.len(), 2 * states, "of each table");
-    let least = |table: &str| {
-        let of_table = counts.iter().filter(|((_, name), _)| name == table);
-        of_table.map(|(_, rows)| rows).min_by_key(|rows| rows.values().sum::<u64>()).unwrap()
-    };
-    let mut doubled = 0;
-    for ((state, table), rows) in &counts {
-        let once = least(table);
-        assert_eq!(once.len() as u64, JOBS);
-        for (job, n) in once {
-            let twice = rows[job] == 2 * n;
-            assert!(twice || rows[job] == *n, "{state} {table}: {rows:?}");
-            assert!(!twice || with_journal.contains(&(state.clone(), table.clone())), "{state}");
-            doubled += u64::from(twice);
-        }
-    }
-    assert!(doubled > 0, "docs/fleet.md says that this happens");
 }

@@ -471,42 +471,47 @@ fn what_is_wrong_is_found() {
     );
 }
 
-#[test]
-fn the_walk_through_runs_as_it_stands() {
-    let readme = Page::read(&repository().join("README.md"));
-    let sessions = readme.sessions();
-    let directory = tempfile::tempdir().unwrap();
-    // By another process: a script that is open for writing in a fork of another test cannot be executed.
-    let job = repository().join("fixtures/workflow/.");
-    assert!(
-        Command::new("cp").arg("-r").arg(job).arg(directory.path()).status().unwrap().success()
-    );
-    let mut ran = Vec::new();
-    let mut compared = 0;
-    for (command, shown) in sessions {
-        let calls = calls_in(command);
-        let [arguments] = calls.as_slice() else { panic!("not one call: {command}") };
-        let output = proctrace()
-            .args(arguments)
-            .current_dir(directory.path())
-            // The job is root's, whoever runs the tests.
-            .env_remove("SUDO_UID")
-            .env_remove("SUDO_GID")
-            .output()
-            .unwrap();
-        // How many lines the screen has room for depends on what there is to say about this machine.
-        let all = || proctrace().args(["report", "--all"]).current_dir(directory.path()).output();
-        let all = if arguments == &["report"] { all().unwrap().stdout } else { Vec::new() };
-        let says = [output.stdout, output.stderr, all].concat();
-        let says = String::from_utf8(says).unwrap();
-        assert!(output.status.success(), "{command}: {says}");
-        let printed = labels(&says);
-        for label in labels(shown) {
-            compared += 1;
-            assert!(printed.contains(label), "{command} has no line {label}: {says}");
+mod root {
+    use super::*;
+
+    #[test]
+    fn the_walk_through_runs_as_it_stands() {
+        let readme = Page::read(&repository().join("README.md"));
+        let sessions = readme.sessions();
+        let directory = tempfile::tempdir().unwrap();
+        // By another process: a script that is open for writing in a fork of another test cannot be executed.
+        let job = repository().join("fixtures/workflow/.");
+        assert!(
+            Command::new("cp").arg("-r").arg(job).arg(directory.path()).status().unwrap().success()
+        );
+        let mut ran = Vec::new();
+        let mut compared = 0;
+        for (command, shown) in sessions {
+            let calls = calls_in(command);
+            let [arguments] = calls.as_slice() else { panic!("not one call: {command}") };
+            let output = proctrace()
+                .args(arguments)
+                .current_dir(directory.path())
+                // The job is root's, whoever runs the tests.
+                .env_remove("SUDO_UID")
+                .env_remove("SUDO_GID")
+                .output()
+                .unwrap();
+            // How many lines the screen has room for depends on what there is to say about this machine.
+            let all =
+                || proctrace().args(["report", "--all"]).current_dir(directory.path()).output();
+            let all = if arguments == &["report"] { all().unwrap().stdout } else { Vec::new() };
+            let says = [output.stdout, output.stderr, all].concat();
+            let says = String::from_utf8(says).unwrap();
+            assert!(output.status.success(), "{command}: {says}");
+            let printed = labels(&says);
+            for label in labels(shown) {
+                compared += 1;
+                assert!(printed.contains(label), "{command} has no line {label}: {says}");
+            }
+            ran.push(arguments[0].clone());
         }
-        ran.push(arguments[0].clone());
+        assert_eq!(ran, ["record", "report", "advise"]);
+        assert!(compared >= 8, "README shows only {compared} labels");
     }
-    assert_eq!(ran, ["record", "report", "advise"]);
-    assert!(compared >= 8, "README shows only {compared} labels");
 }

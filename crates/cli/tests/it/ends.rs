@@ -177,31 +177,35 @@ fn show_says_where_the_parent_looked_for_the_program() {
     assert_eq!(places, ["/no/such/one/cat", "/no/such/two/cat"], "{shown}");
 }
 
-#[test]
-fn the_out_of_memory_killer_is_named_as_the_cause() {
-    let cgroup = LimitedMemory::of_bytes(20_000_000);
-    let share = fixture("share");
-    let inner = format!(
-        "echo $$ > {}/cgroup.procs; {} 100 0 0; exit 4",
-        cgroup.0.display(),
-        share.display()
-    );
-    let recorded = Recorder::new().run(["sh", "-c", "sh -c \"$0\"; exit 2", &inner]);
-    assert_eq!(recorded.code(), 2, "{}", recorded.stderr());
-    let cause = report(&recorded.trace())["ends"]["cause"].clone();
-    let steps: Vec<(&str, &str, Option<&str>)> = cause
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|step| (text(&step["program"]), text(&step["how"]), step["sent_by"].as_str()))
-        .collect();
-    let killer = Some("the out-of-memory killer");
-    assert_eq!(
-        steps,
-        [("share", "SIGKILL", killer), ("sh", "exit 4", None), ("sh", "exit 2", None)]
-    );
-    let shown = proctrace().arg("report").arg(recorded.trace()).output().unwrap();
-    let shown = String::from_utf8(shown.stdout).unwrap();
-    assert!(shown.contains("Cause    share (pid"), "{shown}");
-    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+mod root {
+    use super::*;
+
+    #[test]
+    fn the_out_of_memory_killer_is_named_as_the_cause() {
+        let cgroup = LimitedMemory::of_bytes(20_000_000);
+        let share = fixture("share");
+        let inner = format!(
+            "echo $$ > {}/cgroup.procs; {} 100 0 0; exit 4",
+            cgroup.0.display(),
+            share.display()
+        );
+        let recorded = Recorder::new().run(["sh", "-c", "sh -c \"$0\"; exit 2", &inner]);
+        assert_eq!(recorded.code(), 2, "{}", recorded.stderr());
+        let cause = report(&recorded.trace())["ends"]["cause"].clone();
+        let steps: Vec<(&str, &str, Option<&str>)> = cause
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|step| (text(&step["program"]), text(&step["how"]), step["sent_by"].as_str()))
+            .collect();
+        let killer = Some("the out-of-memory killer");
+        assert_eq!(
+            steps,
+            [("share", "SIGKILL", killer), ("sh", "exit 4", None), ("sh", "exit 2", None)]
+        );
+        let shown = proctrace().arg("report").arg(recorded.trace()).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        assert!(shown.contains("Cause    share (pid"), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    }
 }

@@ -129,80 +129,6 @@ fn export(directory: &Path, format: &str, traces: &[PathBuf]) {
     assert_eq!(files, TABLES.len(), "nothing unfinished is left");
 }
 
-#[test]
-#[ignore = "needs a Python package index"]
-fn readers_of_others_find_what_the_report_says() {
-    let recorded = Recorder::new().option(["--memory=100ms"]).fixture("mixed", &["1500"]);
-    let trace = recorded.trace();
-    let report = report(&trace);
-    let summary = &report["summary"];
-    let of = |name: &str| summary[name].as_u64().unwrap();
-    let tasks = of("processes") + of("threads");
-    let sums = [
-        of("cpu_ns"),
-        of("user_ns"),
-        of("system_ns"),
-        of("threads"),
-        of("lookups_in_vain"),
-        of("cpu_ns"),
-        of("switches_voluntary"),
-        of("lookups_in_vain"),
-        of("lookups_in_vain"),
-        of("execs"),
-    ];
-    let columnar = (READ, &["pyarrow", "pandas", "duckdb"][..]);
-    for (format, (read, readers)) in [
-        ("parquet", columnar),
-        ("arrow", columnar),
-        ("ndjson", (READ_LINES, &["python", "duckdb"][..])),
-    ] {
-        let directory = tempfile::tempdir().unwrap();
-        export(directory.path(), format, std::slice::from_ref(&trace));
-        let printed = python::succeed(
-            Command::new(environment().join("bin/python"))
-                .args(["-c", &format!("{FILES}{read}")])
-                .arg(directory.path())
-                .arg(format),
-        );
-        let found: Value = serde_json::from_str(&printed).unwrap();
-        for reader in readers {
-            let found = &found[*reader];
-            let rows = &found["rows"];
-            assert_eq!(rows["processes"], of("processes"), "{format} by {reader}");
-            assert_eq!(rows["threads"], tasks, "{format} by {reader}");
-            assert_eq!(rows["lookups"], of("lookups_failed"), "{format} by {reader}");
-            assert_eq!(rows["failed_execs"], of("execs_failed"), "{format} by {reader}");
-            assert_eq!(rows["losses"], 0, "{format} by {reader}");
-            assert_eq!(rows["recording"], 1, "{format} by {reader}");
-            assert_eq!(rows.as_object().unwrap().len(), TABLES.len(), "{format} by {reader}");
-            assert_eq!(found["sums"], Value::from(sums.to_vec()), "{format} by {reader}");
-        }
-        assert!(found["argv"][0].as_array().is_some_and(|argv| !argv.is_empty()));
-        if format == "ndjson" {
-            // Rows have the documented columns, in that order.
-            for (table, columns) in found["columns"].as_object().unwrap() {
-                let table = TABLES.iter().find(|known| known.name == table).unwrap();
-                let names = table.columns.iter().map(|column| column.name);
-                let expected: Vec<&str> = ["recording"].into_iter().chain(names).collect();
-                assert_eq!(*columns, Value::from(expected), "{}", table.name);
-            }
-            continue;
-        }
-        // The description of each column is in the file itself.
-        for table in TABLES {
-            for column in table.columns {
-                assert_eq!(found["says"][table.name][column.name], column.says);
-            }
-        }
-        assert_eq!(found["unit"], "ns");
-        if format == "parquet" {
-            assert_eq!(found["compression"], "ZSTD");
-            let encodings = found["encodings"].as_array().unwrap();
-            assert!(encodings.contains(&"RLE_DICTIONARY".into()), "{encodings:?}");
-        }
-    }
-}
-
 /// sort(1), comm(1) and `read` take a CR for a part of the last cell.
 #[test]
 fn lines_of_csv_end_with_lf_unless_rfc_4180_is_asked_for() {
@@ -307,5 +233,83 @@ fn an_export_that_fails_leaves_nothing_unfinished() {
     for entry in std::fs::read_dir(directory.path()).unwrap() {
         let name = entry.unwrap().file_name();
         assert!(!name.to_string_lossy().ends_with(".part"), "{name:?}");
+    }
+}
+
+mod pypi {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs a Python package index"]
+    fn readers_of_others_find_what_the_report_says() {
+        let recorded = Recorder::new().option(["--memory=100ms"]).fixture("mixed", &["1500"]);
+        let trace = recorded.trace();
+        let report = report(&trace);
+        let summary = &report["summary"];
+        let of = |name: &str| summary[name].as_u64().unwrap();
+        let tasks = of("processes") + of("threads");
+        let sums = [
+            of("cpu_ns"),
+            of("user_ns"),
+            of("system_ns"),
+            of("threads"),
+            of("lookups_in_vain"),
+            of("cpu_ns"),
+            of("switches_voluntary"),
+            of("lookups_in_vain"),
+            of("lookups_in_vain"),
+            of("execs"),
+        ];
+        let columnar = (READ, &["pyarrow", "pandas", "duckdb"][..]);
+        for (format, (read, readers)) in [
+            ("parquet", columnar),
+            ("arrow", columnar),
+            ("ndjson", (READ_LINES, &["python", "duckdb"][..])),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            export(directory.path(), format, std::slice::from_ref(&trace));
+            let printed = python::succeed(
+                Command::new(environment().join("bin/python"))
+                    .args(["-c", &format!("{FILES}{read}")])
+                    .arg(directory.path())
+                    .arg(format),
+            );
+            let found: Value = serde_json::from_str(&printed).unwrap();
+            for reader in readers {
+                let found = &found[*reader];
+                let rows = &found["rows"];
+                assert_eq!(rows["processes"], of("processes"), "{format} by {reader}");
+                assert_eq!(rows["threads"], tasks, "{format} by {reader}");
+                assert_eq!(rows["lookups"], of("lookups_failed"), "{format} by {reader}");
+                assert_eq!(rows["failed_execs"], of("execs_failed"), "{format} by {reader}");
+                assert_eq!(rows["losses"], 0, "{format} by {reader}");
+                assert_eq!(rows["recording"], 1, "{format} by {reader}");
+                assert_eq!(rows.as_object().unwrap().len(), TABLES.len(), "{format} by {reader}");
+                assert_eq!(found["sums"], Value::from(sums.to_vec()), "{format} by {reader}");
+            }
+            assert!(found["argv"][0].as_array().is_some_and(|argv| !argv.is_empty()));
+            if format == "ndjson" {
+                // Rows have the documented columns, in that order.
+                for (table, columns) in found["columns"].as_object().unwrap() {
+                    let table = TABLES.iter().find(|known| known.name == table).unwrap();
+                    let names = table.columns.iter().map(|column| column.name);
+                    let expected: Vec<&str> = ["recording"].into_iter().chain(names).collect();
+                    assert_eq!(*columns, Value::from(expected), "{}", table.name);
+                }
+                continue;
+            }
+            // The description of each column is in the file itself.
+            for table in TABLES {
+                for column in table.columns {
+                    assert_eq!(found["says"][table.name][column.name], column.says);
+                }
+            }
+            assert_eq!(found["unit"], "ns");
+            if format == "parquet" {
+                assert_eq!(found["compression"], "ZSTD");
+                let encodings = found["encodings"].as_array().unwrap();
+                assert!(encodings.contains(&"RLE_DICTIONARY".into()), "{encodings:?}");
+            }
+        }
     }
 }

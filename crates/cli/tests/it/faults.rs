@@ -158,64 +158,69 @@ fn assert_unharmed(recorder: &Recorder, output: &Output, reason: &str, blocks: O
     );
 }
 
-#[test]
-fn a_trace_reads_up_to_the_failure_and_the_job_goes_on_whichever_write_fails() {
-    for (fault, reason) in FAULTS {
-        // The main thread writes the header before the job is started, and the trailer at its end.
-        let recorder = Recorder::new();
-        let header = format!("inject=write:{fault}:when=1");
-        let (output, made) = record(&recorder, &["-e", "trace=write", "-e", &header]);
-        assert!(made);
-        assert_told(&output, 125, reason);
-        assert_eq!(names(recorder.directory.path()), ["log"], "the job has not run");
-        let recorder = Recorder::new();
-        let trailer = format!("inject=write:{fault}:when=2");
-        let (output, made) = record(&recorder, &["-e", "trace=write", "-e", &trailer]);
-        assert!(made);
-        assert_unharmed(&recorder, &output, reason, None);
-        // Another thread writes the blocks: when the file has its name, and each thread's calls are counted for itself.
-        let mut blocks = 0;
-        loop {
-            let recorder = Recorder::new();
-            let trace = recorder.trace();
-            let block = format!("inject=write:{fault}:when={}", blocks + 1);
-            let options = ["-f", "-P", trace.to_str().unwrap(), "-e", "trace=write", "-e", &block];
-            let (output, made) = record(&recorder, &options);
-            if !made {
-                assert_eq!(output.status.code(), Some(3));
-                break;
-            }
-            assert_unharmed(&recorder, &output, reason, Some(blocks));
-            blocks += 1;
-        }
-        assert!(blocks >= 4, "{blocks}");
-    }
-}
+mod root {
+    use super::*;
 
-#[test]
-fn a_trace_that_gets_no_name_is_where_it_is_said_to_be() {
-    for (fault, reason) in FAULTS {
-        let recorder = Recorder::new();
-        // The second write of the main thread says so, the third is the trailer.
-        let (name, trailer) =
-            (format!("inject=renameat:{fault}:when=1"), format!("inject=write:{fault}:when=3"));
-        let calls = ["-e", "trace=renameat,write", "-e", &name, "-e", &trailer];
-        for options in [&calls[..4], &calls] {
-            let (output, made) = record(&recorder, options);
+    #[test]
+    fn a_trace_reads_up_to_the_failure_and_the_job_goes_on_whichever_write_fails() {
+        for (fault, reason) in FAULTS {
+            // The main thread writes the header before the job is started, and the trailer at its end.
+            let recorder = Recorder::new();
+            let header = format!("inject=write:{fault}:when=1");
+            let (output, made) = record(&recorder, &["-e", "trace=write", "-e", &header]);
             assert!(made);
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            let part =
-                names(recorder.directory.path()).into_iter().find(|it| it.ends_with(".part"));
-            let part = recorder.directory.path().join(part.unwrap());
-            let there = format!("the recording is in {}", part.display());
-            assert!(stderr.contains(reason) && stderr.contains(&there), "{stderr}");
-            let is_whole = options.len() == 4;
-            assert_eq!(output.status.code(), Some(if is_whole { 3 } else { 125 }), "{stderr}");
-            let cut = format!("{} contains the recording only up to", part.display());
-            assert_eq!(stderr.contains(&cut), !is_whole, "{stderr}");
-            assert_eq!(read(&part).1, is_whole);
-            fs::remove_file(&part).unwrap();
-            fs::remove_dir(recorder.directory.path().join("finished")).unwrap();
+            assert_told(&output, 125, reason);
+            assert_eq!(names(recorder.directory.path()), ["log"], "the job has not run");
+            let recorder = Recorder::new();
+            let trailer = format!("inject=write:{fault}:when=2");
+            let (output, made) = record(&recorder, &["-e", "trace=write", "-e", &trailer]);
+            assert!(made);
+            assert_unharmed(&recorder, &output, reason, None);
+            // Another thread writes the blocks: when the file has its name, and each thread's calls are counted for itself.
+            let mut blocks = 0;
+            loop {
+                let recorder = Recorder::new();
+                let trace = recorder.trace();
+                let block = format!("inject=write:{fault}:when={}", blocks + 1);
+                let options =
+                    ["-f", "-P", trace.to_str().unwrap(), "-e", "trace=write", "-e", &block];
+                let (output, made) = record(&recorder, &options);
+                if !made {
+                    assert_eq!(output.status.code(), Some(3));
+                    break;
+                }
+                assert_unharmed(&recorder, &output, reason, Some(blocks));
+                blocks += 1;
+            }
+            assert!(blocks >= 4, "{blocks}");
+        }
+    }
+
+    #[test]
+    fn a_trace_that_gets_no_name_is_where_it_is_said_to_be() {
+        for (fault, reason) in FAULTS {
+            let recorder = Recorder::new();
+            // The second write of the main thread says so, the third is the trailer.
+            let (name, trailer) =
+                (format!("inject=renameat:{fault}:when=1"), format!("inject=write:{fault}:when=3"));
+            let calls = ["-e", "trace=renameat,write", "-e", &name, "-e", &trailer];
+            for options in [&calls[..4], &calls] {
+                let (output, made) = record(&recorder, options);
+                assert!(made);
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                let part =
+                    names(recorder.directory.path()).into_iter().find(|it| it.ends_with(".part"));
+                let part = recorder.directory.path().join(part.unwrap());
+                let there = format!("the recording is in {}", part.display());
+                assert!(stderr.contains(reason) && stderr.contains(&there), "{stderr}");
+                let is_whole = options.len() == 4;
+                assert_eq!(output.status.code(), Some(if is_whole { 3 } else { 125 }), "{stderr}");
+                let cut = format!("{} contains the recording only up to", part.display());
+                assert_eq!(stderr.contains(&cut), !is_whole, "{stderr}");
+                assert_eq!(read(&part).1, is_whole);
+                fs::remove_file(&part).unwrap();
+                fs::remove_dir(recorder.directory.path().join("finished")).unwrap();
+            }
         }
     }
 }

@@ -16,31 +16,6 @@ const CLONE_PARENT: u64 = 0x8000;
 const CLONE_THREAD: u64 = 0x10000;
 
 #[test]
-fn every_spawned_process_has_a_fork_an_exec_and_an_exit() {
-    let recorded = Recorder::new().fixture("spawn", &["50", "/bin/true"]);
-    let events = recorded.sound(0);
-    let root = &events.root()["pid"];
-    assert_eq!(events.forks(false).len(), 50);
-    assert_eq!(events.forks(true).len(), 0);
-    assert_eq!(events.count("exec"), 51);
-    assert_eq!(events.codes(), BTreeMap::from([(0, 51)]));
-    for fork in events.forks(false) {
-        assert_eq!(&fork["pid"], root);
-        let child = &fork["child_pid"];
-        let exec = events.kind("exec").find(|exec| exec["pid"] == *child).unwrap();
-        assert_eq!(exec["path"], "/bin/true");
-        assert_eq!(exec["argv"], json!(["/bin/true"]));
-        assert_eq!(text(&exec["cwd"]), recorded.directory.path().to_str().unwrap());
-        assert!(text(&exec["exe"]).ends_with("/bin/true"), "{exec}");
-        let end = events.end_of(child);
-        assert!(u64_of(&fork["time_ns"]) <= u64_of(&exec["time_ns"]));
-        assert!(u64_of(&exec["time_ns"]) <= u64_of(&end["time_ns"]));
-        assert!(u64_of(&end["run_ns"]) > 0);
-        assert_eq!(u64_of(&end["run_ns"]), u64_of(&end["user_ns"]) + u64_of(&end["system_ns"]));
-    }
-}
-
-#[test]
 fn a_fork_without_exec_goes_on_as_its_parent() {
     let recorded = Recorder::new().fixture("fork_only", &["70"]);
     let events = recorded.sound(0);
@@ -262,17 +237,6 @@ fn failed_opens_have_call_path_errno_and_flags() {
 }
 
 #[test]
-fn renames_are_told_but_not_those_by_exec() {
-    let events = Recorder::new().fixture("rename", &[]).sound(0);
-    let root = &events.root()["pid"];
-    let names: Vec<(bool, &str)> = events
-        .kind("rename")
-        .map(|rename| (rename["tid"] == *root, text(&rename["comm"])))
-        .collect();
-    assert_eq!(names, [(true, "worker_1"), (true, r"caf\xe9"), (false, "helper")]);
-}
-
-#[test]
 fn peak_memory_is_the_programs_own() {
     let recorded = Recorder::new().fixture("peak", &["300", "/bin/true"]);
     let events = recorded.sound(0);
@@ -363,47 +327,6 @@ fn names_that_change_while_they_are_read_are_not_mixed_up() {
 }
 
 #[test]
-fn samples_follow_what_runs() {
-    let recorded = Recorder::new().option(["--interval", "20ms"]).fixture("burn", &["300", "200"]);
-    let events = recorded.sound(0);
-    let samples: Vec<&Value> = events.kind("sample").collect();
-    assert!(samples.len() >= 5, "{} samples", samples.len());
-    let run: Vec<u64> = samples.iter().map(|sample| u64_of(&sample["run_ns"])).collect();
-    assert!(run.is_sorted(), "{run:?}");
-    let end = events.end_of(&events.root()["pid"]);
-    assert!(*run.last().unwrap() <= u64_of(&end["run_ns"]));
-    // At its start it may be waiting for its own pages; after its end, until it is waited for, it is a zombie.
-    let (start_ns, end_ns) = (50_000_000, u64_of(&end["time_ns"]));
-    let started = samples.iter().filter(|sample| {
-        u64_of(&sample["run_ns"]) > start_ns && u64_of(&sample["time_ns"]) < end_ns
-    });
-    for sample in started.clone() {
-        assert_eq!(sample["state"], "R");
-        assert!(u64_of(&sample["rss_bytes"]) > 100_000);
-    }
-    assert!(started.count() >= 3, "{samples:?}");
-    // A tick for every pass, even without changes.
-    assert!(events.count("tick") >= samples.len());
-    assert!(events.kind("tick").all(|tick| tick["tasks"] == 1));
-    // The division is tested in split.rs.
-    let (user, system) = (u64_of(&end["user_ns"]), u64_of(&end["system_ns"]));
-    assert!(user + system >= 500_000_000, "{user} {system}");
-    let usage = header(&recorded.trace())["trailer"]["payload"].clone();
-    let kernels = u64_of(&usage["user_ns"]) + u64_of(&usage["system_ns"]);
-    assert_eq!(user + system, u64_of(&end["run_ns"]));
-    assert_agrees(&recorded.trace(), |_| true, kernels);
-    // By these ticks wait4(2) divides the same CPU time (`cputime_adjust()`, kernel/sched/cputime.c). How many there
-    // are depends on the machine: a tick counts only as far as no hypervisor gave the CPU to another guest meanwhile.
-    let [by_user, by_system] =
-        ["user_ticks_ns", "system_ticks_ns"].map(|name| u64_of(&end[name]) as f64);
-    let ticks_ns = by_user + by_system;
-    assert!(ticks_ns > 0.0);
-    let off_ns = (kernels as f64 * by_user / ticks_ns - u64_of(&usage["user_ns"]) as f64).abs();
-    // One tick, of CONFIG_HZ = 100 at the longest, may hit it after its end was recorded.
-    assert!(off_ns <= kernels as f64 * 1e7 / ticks_ns, "{off_ns} {by_user} {by_system} {usage}");
-}
-
-#[test]
 fn what_others_use_of_the_machine_is_known() {
     let mut other = Command::new(fixture("burn")).args(["600000", "0"]).spawn().unwrap();
     // CPU time by the scheduler's own account, which is no part of the clock ticks of /proc/stat.
@@ -434,4 +357,90 @@ fn what_sleeps_costs_no_samples() {
     assert!(count("tick") > 10, "{}", count("tick"));
     // That it sleeps is a change.
     assert!(count("sample") <= 1, "{}", count("sample"));
+}
+
+mod root {
+    use super::*;
+
+    #[test]
+    fn every_spawned_process_has_a_fork_an_exec_and_an_exit() {
+        let recorded = Recorder::new().fixture("spawn", &["50", "/bin/true"]);
+        let events = recorded.sound(0);
+        let root = &events.root()["pid"];
+        assert_eq!(events.forks(false).len(), 50);
+        assert_eq!(events.forks(true).len(), 0);
+        assert_eq!(events.count("exec"), 51);
+        assert_eq!(events.codes(), BTreeMap::from([(0, 51)]));
+        for fork in events.forks(false) {
+            assert_eq!(&fork["pid"], root);
+            let child = &fork["child_pid"];
+            let exec = events.kind("exec").find(|exec| exec["pid"] == *child).unwrap();
+            assert_eq!(exec["path"], "/bin/true");
+            assert_eq!(exec["argv"], json!(["/bin/true"]));
+            assert_eq!(text(&exec["cwd"]), recorded.directory.path().to_str().unwrap());
+            assert!(text(&exec["exe"]).ends_with("/bin/true"), "{exec}");
+            let end = events.end_of(child);
+            assert!(u64_of(&fork["time_ns"]) <= u64_of(&exec["time_ns"]));
+            assert!(u64_of(&exec["time_ns"]) <= u64_of(&end["time_ns"]));
+            assert!(u64_of(&end["run_ns"]) > 0);
+            assert_eq!(u64_of(&end["run_ns"]), u64_of(&end["user_ns"]) + u64_of(&end["system_ns"]));
+        }
+    }
+
+    // By another process, through /proc.
+    #[test]
+    fn renames_are_told_but_not_those_by_exec() {
+        let events = Recorder::new().fixture("rename", &[]).sound(0);
+        let root = &events.root()["pid"];
+        let names: Vec<(bool, &str)> = events
+            .kind("rename")
+            .map(|rename| (rename["tid"] == *root, text(&rename["comm"])))
+            .collect();
+        assert_eq!(names, [(true, "worker_1"), (true, r"caf\xe9"), (false, "helper")]);
+    }
+
+    #[test]
+    fn samples_follow_what_runs() {
+        let recorded =
+            Recorder::new().option(["--interval", "20ms"]).fixture("burn", &["300", "200"]);
+        let events = recorded.sound(0);
+        let samples: Vec<&Value> = events.kind("sample").collect();
+        assert!(samples.len() >= 5, "{} samples", samples.len());
+        let run: Vec<u64> = samples.iter().map(|sample| u64_of(&sample["run_ns"])).collect();
+        assert!(run.is_sorted(), "{run:?}");
+        let end = events.end_of(&events.root()["pid"]);
+        assert!(*run.last().unwrap() <= u64_of(&end["run_ns"]));
+        // At its start it may be waiting for its own pages; after its end, until it is waited for, it is a zombie.
+        let (start_ns, end_ns) = (50_000_000, u64_of(&end["time_ns"]));
+        let started = samples.iter().filter(|sample| {
+            u64_of(&sample["run_ns"]) > start_ns && u64_of(&sample["time_ns"]) < end_ns
+        });
+        for sample in started.clone() {
+            assert_eq!(sample["state"], "R");
+            assert!(u64_of(&sample["rss_bytes"]) > 100_000);
+        }
+        assert!(started.count() >= 3, "{samples:?}");
+        // A tick for every pass, even without changes.
+        assert!(events.count("tick") >= samples.len());
+        assert!(events.kind("tick").all(|tick| tick["tasks"] == 1));
+        // The division is tested in split.rs.
+        let (user, system) = (u64_of(&end["user_ns"]), u64_of(&end["system_ns"]));
+        assert!(user + system >= 500_000_000, "{user} {system}");
+        let usage = header(&recorded.trace())["trailer"]["payload"].clone();
+        let kernels = u64_of(&usage["user_ns"]) + u64_of(&usage["system_ns"]);
+        assert_eq!(user + system, u64_of(&end["run_ns"]));
+        assert_agrees(&recorded.trace(), |_| true, kernels);
+        // By these ticks wait4(2) divides the same CPU time (`cputime_adjust()`, kernel/sched/cputime.c). How many there
+        // are depends on the machine: a tick counts only as far as no hypervisor gave the CPU to another guest meanwhile.
+        let [by_user, by_system] =
+            ["user_ticks_ns", "system_ticks_ns"].map(|name| u64_of(&end[name]) as f64);
+        let ticks_ns = by_user + by_system;
+        assert!(ticks_ns > 0.0);
+        let off_ns = (kernels as f64 * by_user / ticks_ns - u64_of(&usage["user_ns"]) as f64).abs();
+        // One tick, of CONFIG_HZ = 100 at the longest, may hit it after its end was recorded.
+        assert!(
+            off_ns <= kernels as f64 * 1e7 / ticks_ns,
+            "{off_ns} {by_user} {by_system} {usage}"
+        );
+    }
 }

@@ -75,19 +75,6 @@ fn asserts_same(query: &str, ours: &str, theirs: &str) {
     assert_eq!(ours, theirs, "{query}");
 }
 
-#[test]
-#[ignore = "needs a Python package index"]
-fn duckdb_answers_the_same() {
-    let lake = lake();
-    let python = environment(DUCKDB);
-    let python = python.to_str().unwrap();
-    for (query, _) in questions() {
-        let ours = answer(lake.path(), &[query]);
-        let theirs = answer(lake.path(), &[query, "--engine", "duckdb", "--python", python]);
-        asserts_same(query, &ours, &theirs);
-    }
-}
-
 /// A driver and two workers of their own processes, each with one core and 1 GiB.
 const TWO_WORKERS: &str = "local-cluster[2,1,1024]";
 
@@ -111,24 +98,6 @@ fn of_one_session(lake: &Path, python: &Path, asked: &[&str]) -> Vec<String> {
         String::from_utf8(out).unwrap()
     };
     String::from_utf8(output.stdout).unwrap().lines().map(ndjson).collect()
-}
-
-#[test]
-#[ignore = "needs a Python package index and Java 17"]
-fn spark_answers_the_same() {
-    let lake = lake();
-    let python = environment(SPARK);
-    let asked: Vec<&str> = questions().map(|(_, sql)| sql).chain(["SET spark.master"]).collect();
-    let mut answers = of_one_session(lake.path(), &python, &asked).into_iter();
-    for (query, _) in questions() {
-        asserts_same(query, &answer(lake.path(), &[query]), &answers.next().unwrap());
-    }
-    let master = answers.next().unwrap();
-    assert_eq!(master.trim(), format!(r#"{{"key":"spark.master","value":"{TWO_WORKERS}"}}"#));
-    // Once as a user asks, who names no master.
-    let python = python.to_str().unwrap();
-    let theirs = answer(lake.path(), &["wasted", "--engine", "spark", "--python", python]);
-    asserts_same("wasted", &answer(lake.path(), &["wasted"]), &theirs);
 }
 
 #[test]
@@ -190,4 +159,44 @@ fn what_cannot_be_asked_is_an_error() {
     let list = proctrace().arg("fleet").output().unwrap();
     assert!(list.status.success());
     assert!(String::from_utf8_lossy(&list.stdout).contains("regressions"));
+}
+
+mod pypi {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs a Python package index"]
+    fn duckdb_answers_the_same() {
+        let lake = lake();
+        let python = environment(DUCKDB);
+        let python = python.to_str().unwrap();
+        for (query, _) in questions() {
+            let ours = answer(lake.path(), &[query]);
+            let theirs = answer(lake.path(), &[query, "--engine", "duckdb", "--python", python]);
+            asserts_same(query, &ours, &theirs);
+        }
+    }
+}
+
+mod spark {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs a Python package index and Java 17"]
+    fn spark_answers_the_same() {
+        let lake = lake();
+        let python = environment(SPARK);
+        let asked: Vec<&str> =
+            questions().map(|(_, sql)| sql).chain(["SET spark.master"]).collect();
+        let mut answers = of_one_session(lake.path(), &python, &asked).into_iter();
+        for (query, _) in questions() {
+            asserts_same(query, &answer(lake.path(), &[query]), &answers.next().unwrap());
+        }
+        let master = answers.next().unwrap();
+        assert_eq!(master.trim(), format!(r#"{{"key":"spark.master","value":"{TWO_WORKERS}"}}"#));
+        // Once as a user asks, who names no master.
+        let python = python.to_str().unwrap();
+        let theirs = answer(lake.path(), &["wasted", "--engine", "spark", "--python", python]);
+        asserts_same("wasted", &answer(lake.path(), &["wasted"]), &theirs);
+    }
 }

@@ -350,33 +350,6 @@ fn check_fidelity(events: &Events) {
 }
 
 #[test]
-fn nothing_of_a_payload_acts_on_those_who_look_at_it() {
-    let recorded = record();
-    hostile::terminal("stderr of record", &recorded.stderr());
-    check_fidelity(&recorded.sound(0));
-    let scratch = tempfile::tempdir().unwrap();
-    check_reports(&recorded.trace(), scratch.path());
-    check_comparisons(&recorded.trace(), scratch.path());
-}
-
-#[test]
-fn nothing_in_a_header_acts_either() {
-    let tour = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
-        .join("../../fixtures/traces/tour-3.ptrace");
-    let scratch = tempfile::tempdir().unwrap();
-    let names = [hostile::texts().concat(), "\u{1b}]0;x\u{7}".into(), "::error::x".into()];
-    for name in &names {
-        // The file itself has a hostile name as well.
-        let file: String = name.chars().filter(|c| !['/', '\0'].contains(c)).take(50).collect();
-        let trace = scratch.path().join(format!("{file}.ptrace"));
-        with_hostile_header(&tour, name, &trace);
-        check_reports(&trace, scratch.path());
-        check_comparisons(&trace, scratch.path());
-        fs::remove_file(&trace).unwrap();
-    }
-}
-
-#[test]
 fn errors_name_hostile_files_and_do_nothing_else() {
     for name in hostile::ATTACKS.iter().filter(|name| !name.is_empty()) {
         let name = OsStr::from_bytes(name);
@@ -399,5 +372,36 @@ fn errors_name_hostile_files_and_do_nothing_else() {
             let output = run(&arguments, &[1, 2, 125, 126, 127]);
             assert!(!output.stderr.is_empty(), "{arguments:?} says nothing");
         }
+    }
+}
+
+mod browser {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_header_acts_either() {
+        let tour = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+            .join("../../fixtures/traces/tour-3.ptrace");
+        let scratch = tempfile::tempdir().unwrap();
+        let names = [hostile::texts().concat(), "\u{1b}]0;x\u{7}".into(), "::error::x".into()];
+        for name in &names {
+            // The file itself has a hostile name as well.
+            let file: String = name.chars().filter(|c| !['/', '\0'].contains(c)).take(50).collect();
+            let trace = scratch.path().join(format!("{file}.ptrace"));
+            with_hostile_header(&tour, name, &trace);
+            check_reports(&trace, scratch.path());
+            check_comparisons(&trace, scratch.path());
+            fs::remove_file(&trace).unwrap();
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_payload_acts_on_those_who_look_at_it() {
+        let recorded = record();
+        hostile::terminal("stderr of record", &recorded.stderr());
+        check_fidelity(&recorded.sound(0));
+        let scratch = tempfile::tempdir().unwrap();
+        check_reports(&recorded.trace(), scratch.path());
+        check_comparisons(&recorded.trace(), scratch.path());
     }
 }

@@ -10,30 +10,6 @@ use crate::common::records::{assert_agrees, exits};
 use crate::common::{Recorder, cpus, fixture, header, report, text, u64_of};
 use serde_json::Value;
 
-#[test]
-fn pids_that_are_used_again_are_not_mixed_up() {
-    // A pid namespace limited to 300 pids, and 1,300 processes one after the other.
-    let script = format!(
-        "echo 400 > /proc/sys/kernel/pid_max && exec {} 1300 /bin/true 2",
-        fixture("spawn").display()
-    );
-    let recorded = Recorder::new().run(["unshare", "-fp", "--mount-proc", "sh", "-c", &script]);
-    let events = recorded.sound(0);
-    let forks = events.forks(false);
-    // the script, which becomes the spawner, and its children
-    assert_eq!(forks.len(), 1301);
-    let mut times: BTreeMap<u64, usize> = BTreeMap::new();
-    for fork in &forks {
-        *times.entry(pid_inside(fork)).or_default() += 1;
-    }
-    assert!(times.keys().all(|pid| *pid < 400), "{times:?}");
-    assert!(times.values().any(|count| *count >= 3), "the pids never came round");
-    let execs = events.kind("exec").filter(|exec| exec["path"] == "/bin/true").count();
-    assert_eq!(execs, 1300);
-    let findings = report(&recorded.trace());
-    assert_eq!(findings["summary"]["alive_processes"], 0);
-}
-
 /// The pid of a fork's child in its own namespace, which `dump` prints only if it differs from the
 /// outer pid: outer pids wrap around too, and one may then equal the inner pid.
 fn pid_inside(fork: &Value) -> u64 {
@@ -121,25 +97,6 @@ fn other_namespaces_are_seen_from_both_sides() {
     assert!(outside.iter().all(|pid| !said.contains(pid)));
 }
 
-#[test]
-fn below_another_root_paths_are_as_the_payload_sees_them() {
-    let recorder = Recorder::new();
-    let root = recorder.directory.path().join("root");
-    fs::create_dir_all(root.join("work")).unwrap();
-    for file in needed_by(&fixture("misses")) {
-        let inside = root.join(file.strip_prefix('/').unwrap());
-        fs::create_dir_all(inside.parent().unwrap()).unwrap();
-        fs::copy(&file, inside).unwrap();
-    }
-    fs::copy(fixture("misses"), root.join("work/misses")).unwrap();
-    let recorded = recorder.run(["chroot", "root", "/work/misses", "4"]);
-    let events = recorded.sound(0);
-    let exec = events.kind("exec").last().unwrap();
-    assert_eq!(exec["path"], "/work/misses");
-    assert_eq!(exec["exe"], "/work/misses");
-    assert_eq!(exec["cwd"], "/");
-}
-
 /// The loader and the libraries of a program, as the loader finds them.
 fn needed_by(program: &Path) -> Vec<String> {
     let output = Command::new("ldd").arg(program).env_remove("LD_LIBRARY_PATH").output().unwrap();
@@ -183,34 +140,6 @@ fn a_subreaper_waits_for_whom_it_adopts() {
 }
 
 #[test]
-fn what_remains_is_listed_with_its_state() {
-    let recorded = Recorder::new().option(["--wait", "root"]).fixture("remains", &[]);
-    let pids: Vec<i32> = String::from_utf8(recorded.output.stdout.clone())
-        .unwrap()
-        .split_whitespace()
-        .map(|pid| pid.parse().unwrap())
-        .collect();
-    let events = recorded.sound(0);
-    let states: BTreeMap<i64, &str> = events
-        .kind("sample")
-        .filter(|sample| sample["final"] == true)
-        .map(|sample| (sample["pid"].as_i64().unwrap(), text(&sample["state"])))
-        .collect();
-    for pid in &pids {
-        let pid = nix::unistd::Pid::from_raw(*pid);
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
-    }
-    assert_eq!(states.len(), 2, "{states:?}");
-    assert_eq!(states[&i64::from(pids[0])], "T");
-    // It may not have reached its sleep.
-    assert!(["S", "R"].contains(&states[&i64::from(pids[1])]), "{states:?}");
-    // The zombie has exited, and its exit was recorded although nobody waited for it.
-    assert_eq!(events.codes().get(&5), Some(&1));
-    assert_eq!(report(&recorded.trace())["summary"]["alive_processes"], 2);
-    assert!(recorded.stderr().contains("still running"), "{}", recorded.stderr());
-}
-
-#[test]
 fn forked_workers_are_known_by_where_they_work() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_str().unwrap();
@@ -227,34 +156,111 @@ fn forked_workers_are_known_by_where_they_work() {
     }
 }
 
-#[test]
-fn a_pinned_task_does_not_migrate() {
-    let script = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done; \
-                  grep nr_migrations /proc/$$/sched >&2";
-    let pinned = Recorder::new().run(["taskset", "-c", &cpus()[0], "sh", "-c", script]);
-    let migrations = |exit: &Value| u64_of(&exit["migrations"]);
-    let events = pinned.sound(0);
-    let root = events.root()["pid"].clone();
-    // Before taskset has pinned itself the kernel may migrate it, and counts these migrations.
-    let said = pinned.stderr();
-    let said = said.lines().find(|line| line.contains("nr_migrations")).unwrap();
-    let said: u64 = said.rsplit(':').next().unwrap().trim().parse().unwrap();
-    let root_moved: u64 =
-        events.kind("exit").filter(|exit| exit["pid"] == root).map(migrations).sum();
-    let others_moved: u64 =
-        events.kind("exit").filter(|exit| exit["pid"] != root).map(migrations).sum();
-    assert_eq!(root_moved, said);
-    assert_eq!(others_moved, 0);
-    // A task moved back and forth has migrations: each taskset -p moves it to a different CPU.
-    if let [one, other, ..] = &cpus()[..] {
+mod root {
+    use super::*;
+
+    #[test]
+    fn below_another_root_paths_are_as_the_payload_sees_them() {
+        let recorder = Recorder::new();
+        let root = recorder.directory.path().join("root");
+        fs::create_dir_all(root.join("work")).unwrap();
+        for file in needed_by(&fixture("misses")) {
+            let inside = root.join(file.strip_prefix('/').unwrap());
+            fs::create_dir_all(inside.parent().unwrap()).unwrap();
+            fs::copy(&file, inside).unwrap();
+        }
+        fs::copy(fixture("misses"), root.join("work/misses")).unwrap();
+        let recorded = recorder.run(["chroot", "root", "/work/misses", "4"]);
+        let events = recorded.sound(0);
+        let exec = events.kind("exec").last().unwrap();
+        assert_eq!(exec["path"], "/work/misses");
+        assert_eq!(exec["exe"], "/work/misses");
+        assert_eq!(exec["cwd"], "/");
+    }
+
+    #[test]
+    fn pids_that_are_used_again_are_not_mixed_up() {
+        // A pid namespace limited to 300 pids, and 1,300 processes one after the other.
         let script = format!(
-            "for i in 1 2 3 4 5; do taskset -cp {one} $$; taskset -cp {other} $$; done >/dev/null"
+            "echo 400 > /proc/sys/kernel/pid_max && exec {} 1300 /bin/true 2",
+            fixture("spawn").display()
         );
-        let moved = Recorder::new().run(["sh", "-c", &script]);
-        let events = moved.sound(0);
+        let recorded = Recorder::new().run(["unshare", "-fp", "--mount-proc", "sh", "-c", &script]);
+        let events = recorded.sound(0);
+        let forks = events.forks(false);
+        // the script, which becomes the spawner, and its children
+        assert_eq!(forks.len(), 1301);
+        let mut times: BTreeMap<u64, usize> = BTreeMap::new();
+        for fork in &forks {
+            *times.entry(pid_inside(fork)).or_default() += 1;
+        }
+        assert!(times.keys().all(|pid| *pid < 400), "{times:?}");
+        assert!(times.values().any(|count| *count >= 3), "the pids never came round");
+        let execs = events.kind("exec").filter(|exec| exec["path"] == "/bin/true").count();
+        assert_eq!(execs, 1300);
+        let findings = report(&recorded.trace());
+        assert_eq!(findings["summary"]["alive_processes"], 0);
+    }
+
+    // Only eBPF tells of migrations.
+    #[test]
+    fn a_pinned_task_does_not_migrate() {
+        let script = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done; \
+                      grep nr_migrations /proc/$$/sched >&2";
+        let pinned = Recorder::new().run(["taskset", "-c", &cpus()[0], "sh", "-c", script]);
+        let migrations = |exit: &Value| u64_of(&exit["migrations"]);
+        let events = pinned.sound(0);
         let root = events.root()["pid"].clone();
-        let moves: u64 =
+        // Before taskset has pinned itself the kernel may migrate it, and counts these migrations.
+        let said = pinned.stderr();
+        let said = said.lines().find(|line| line.contains("nr_migrations")).unwrap();
+        let said: u64 = said.rsplit(':').next().unwrap().trim().parse().unwrap();
+        let root_moved: u64 =
             events.kind("exit").filter(|exit| exit["pid"] == root).map(migrations).sum();
-        assert!(moves >= 9, "{moves}");
+        let others_moved: u64 =
+            events.kind("exit").filter(|exit| exit["pid"] != root).map(migrations).sum();
+        assert_eq!(root_moved, said);
+        assert_eq!(others_moved, 0);
+        // A task moved back and forth has migrations: each taskset -p moves it to a different CPU.
+        if let [one, other, ..] = &cpus()[..] {
+            let script = format!(
+                "for i in 1 2 3 4 5; do taskset -cp {one} $$; taskset -cp {other} $$; done >/dev/null"
+            );
+            let moved = Recorder::new().run(["sh", "-c", &script]);
+            let events = moved.sound(0);
+            let root = events.root()["pid"].clone();
+            let moves: u64 =
+                events.kind("exit").filter(|exit| exit["pid"] == root).map(migrations).sum();
+            assert!(moves >= 9, "{moves}");
+        }
+    }
+
+    // A stopped task that is traced has another state.
+    #[test]
+    fn what_remains_is_listed_with_its_state() {
+        let recorded = Recorder::new().option(["--wait", "root"]).fixture("remains", &[]);
+        let pids: Vec<i32> = String::from_utf8(recorded.output.stdout.clone())
+            .unwrap()
+            .split_whitespace()
+            .map(|pid| pid.parse().unwrap())
+            .collect();
+        let events = recorded.sound(0);
+        let states: BTreeMap<i64, &str> = events
+            .kind("sample")
+            .filter(|sample| sample["final"] == true)
+            .map(|sample| (sample["pid"].as_i64().unwrap(), text(&sample["state"])))
+            .collect();
+        for pid in &pids {
+            let pid = nix::unistd::Pid::from_raw(*pid);
+            nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+        }
+        assert_eq!(states.len(), 2, "{states:?}");
+        assert_eq!(states[&i64::from(pids[0])], "T");
+        // It may not have reached its sleep.
+        assert!(["S", "R"].contains(&states[&i64::from(pids[1])]), "{states:?}");
+        // The zombie has exited, and its exit was recorded although nobody waited for it.
+        assert_eq!(events.codes().get(&5), Some(&1));
+        assert_eq!(report(&recorded.trace())["summary"]["alive_processes"], 2);
+        assert!(recorded.stderr().contains("still running"), "{}", recorded.stderr());
     }
 }

@@ -31,56 +31,6 @@ fn told(recorded: &Recorded, name: &str) -> u64 {
 }
 
 #[test]
-fn a_process_is_shown_as_it_was() {
-    let directory = tempfile::tempdir().unwrap();
-    let place = directory.path().canonicalize().unwrap();
-    let script = "echo pid $$; cd \"$1\"; cat a/none b/none a/none 2> /dev/null; \
-                  PATH=/bin:/usr/bin:/nowhere; /bin/true 'x y' \"$(printf 'a\\033[31mb')\"; \
-                  kill -TERM $$";
-    let outer = "sh -c \"$0\" sh \"$1\"; exit 3";
-    let recorded = Recorder::new().run(["sh", "-c", outer, script, place.to_str().unwrap()]);
-    recorded.sound(3);
-    let (trace, pid) = (recorded.trace(), told(&recorded, "pid"));
-    let shown = json(&["show", &pid.to_string()], &trace);
-    let one = &shown["process"];
-    assert_eq!((text(&one["outcome"]), text(&one["sent_by"])), ("SIGTERM", "itself"));
-    assert_eq!(u64_of(&one["ended_ns"]) - u64_of(&one["born_ns"]), u64_of(&one["life_ns"]));
-    assert_eq!(one["parents"].as_array().unwrap().len(), 1);
-    assert_eq!(one["commands"][0]["arguments"][2], script);
-    let counts: Vec<u64> = one["children"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|group| u64_of(&group["processes"]))
-        .collect();
-    assert_eq!(
-        counts.iter().sum::<u64>(),
-        3,
-        "cat, the substitution and true: {}",
-        one["children"]
-    );
-
-    let cat = &json(&["show", "cat"], &trace)["process"];
-    assert_eq!(text(&cat["commands"][0]["directory"]), place.to_str().unwrap());
-    let paths = cat["missed_paths"].as_array().unwrap();
-    let of = |name: &str| u64_of(&paths.iter().find(|path| path["name"] == name).unwrap()["count"]);
-    assert_eq!((of("a/none"), of("b/none")), (2, 1));
-    assert!(paths.iter().all(|path| text(&path["errno"]).starts_with('E')));
-    assert_eq!(cat["outcome"], "exit 1");
-    let family: Vec<&str> =
-        cat["parents"].as_array().unwrap().iter().map(|one| text(&one["program"])).collect();
-    assert_eq!(family.len(), 2, "{family:?}");
-
-    let run = &json(&["show", "true"], &trace)["process"]["commands"][0];
-    assert_eq!(run["arguments"], serde_json::json!(["/bin/true", "x y", "a\u{1b}[31mb"]));
-    let variables = run["environment"].as_array().unwrap();
-    assert!(variables.iter().any(|it| it[0] == "PATH" && it[1] == "/bin:/usr/bin:/nowhere"));
-    let shown = printed(&["show", "true"], &trace, 0);
-    assert!(shown.contains("/bin/true 'x y' 'a\\u{1b}[31mb'"), "{shown}");
-    assert!(printed(&["show", "cat"], &trace, 0).contains("a/none"));
-}
-
-#[test]
 fn costs_are_those_of_wait4() {
     let burn = fixture("burn");
     let recorder = Recorder::new().option(["--memory=50ms"]);
@@ -107,48 +57,6 @@ fn costs_are_those_of_wait4() {
     let tree = json(&["tree"], &recorded.trace());
     assert_eq!(tree["processes"], 2);
     assert!(u64_of(&tree["cpu_ns"]) >= of("cpu_ns"));
-}
-
-#[test]
-fn siblings_are_counted_and_who_was_alive_is_told() {
-    // Ten of one kind, then three at once that sleep.
-    let script = "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true $i; done; \
-                  sleep 1 & sleep 1 & echo shell $$; sleep 1; wait";
-    let recorded = Recorder::new().run(["sh", "-c", script]);
-    recorded.sound(0);
-    let (trace, shell) = (recorded.trace(), told(&recorded, "shell"));
-    let tree = json(&["tree"], &trace);
-    let rows = tree["rows"].as_array().unwrap();
-    let row = |command: &str| rows.iter().find(|row| row["command"] == command).unwrap();
-    assert_eq!((u64_of(&tree["processes"]), rows.len()), (14, 3));
-    // Numbers are left out only where siblings differ in them.
-    assert_eq!((u64_of(&row("true #")["siblings"]), u64_of(&row("sleep 1")["siblings"])), (10, 3));
-    assert_eq!(u64_of(&rows[0]["pid"]), shell);
-    let shown = printed(&["tree", "--min", "0"], &trace, 0);
-    assert!(shown.contains("true # ×10") && shown.contains("sleep 1 ×3"), "{shown}");
-
-    let sleeps = json(&["show", "sleep"], &trace);
-    let first = &sleeps["program"]["slowest"][0];
-    // Between the latest birth and the earliest end of the three.
-    let slowest = sleeps["program"]["slowest"].as_array().unwrap();
-    let born_ns = slowest.iter().map(|one| u64_of(&one["born_ns"]));
-    let ended_ns = slowest.iter().map(|one| u64_of(&one["born_ns"]) + u64_of(&one["life_ns"]));
-    let middle_ns = born_ns.max().unwrap().midpoint(ended_ns.min().unwrap());
-    let at = format!("{}ms", middle_ns / 1_000_000);
-    let alive = json(&["ps", "--at", &at, "--sort", "pid"], &trace);
-    let alive = alive["processes"].as_array().unwrap();
-    let of = |pid: u64| alive.iter().find(|one| u64_of(&one["pid"]) == pid).unwrap();
-    assert_eq!(alive.len(), 4, "{alive:#?}");
-    assert_eq!((text(&of(shell)["state"]), text(&of(shell)["waits_for"])), ("S", "a child"));
-    let sleeping = alive.iter().filter(|one| one["ppid"] == shell && one["waits_for"] == "a timer");
-    assert_eq!(sleeping.count(), 3, "{alive:#?}");
-    assert!(printed(&["ps", "--at", &at], &trace, 0).contains("4 processes alive at"));
-    let whole = json(&["ps", "--from", "0s", "--to", "500ms"], &trace);
-    assert!(whole["processes"].as_array().unwrap().len() > 10);
-    let at_time = json(&["tree", "--at", &at], &trace);
-    assert_eq!(at_time["processes"], 4);
-    let pid = u64_of(&first["pid"]).to_string();
-    assert_eq!(json(&["tree", "--pid", &pid], &trace)["processes"], 1);
 }
 
 #[test]
@@ -196,4 +104,105 @@ fn a_trace_that_is_cut_off_before_its_first_process_has_no_tree() {
     }
     let whole = proctrace().arg("tree").arg(recorded.trace()).output().unwrap();
     assert_eq!(whole.status.code(), Some(0));
+}
+
+mod root {
+    use super::*;
+
+    #[test]
+    fn a_process_is_shown_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().canonicalize().unwrap();
+        let script = "echo pid $$; cd \"$1\"; cat a/none b/none a/none 2> /dev/null; \
+                      PATH=/bin:/usr/bin:/nowhere; /bin/true 'x y' \"$(printf 'a\\033[31mb')\"; \
+                      kill -TERM $$";
+        let outer = "sh -c \"$0\" sh \"$1\"; exit 3";
+        let recorded = Recorder::new().run(["sh", "-c", outer, script, place.to_str().unwrap()]);
+        recorded.sound(3);
+        let (trace, pid) = (recorded.trace(), told(&recorded, "pid"));
+        let shown = json(&["show", &pid.to_string()], &trace);
+        let one = &shown["process"];
+        assert_eq!((text(&one["outcome"]), text(&one["sent_by"])), ("SIGTERM", "itself"));
+        assert_eq!(u64_of(&one["ended_ns"]) - u64_of(&one["born_ns"]), u64_of(&one["life_ns"]));
+        assert_eq!(one["parents"].as_array().unwrap().len(), 1);
+        assert_eq!(one["commands"][0]["arguments"][2], script);
+        let counts: Vec<u64> = one["children"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|group| u64_of(&group["processes"]))
+            .collect();
+        assert_eq!(
+            counts.iter().sum::<u64>(),
+            3,
+            "cat, the substitution and true: {}",
+            one["children"]
+        );
+
+        let cat = &json(&["show", "cat"], &trace)["process"];
+        assert_eq!(text(&cat["commands"][0]["directory"]), place.to_str().unwrap());
+        let paths = cat["missed_paths"].as_array().unwrap();
+        let of =
+            |name: &str| u64_of(&paths.iter().find(|path| path["name"] == name).unwrap()["count"]);
+        assert_eq!((of("a/none"), of("b/none")), (2, 1));
+        assert!(paths.iter().all(|path| text(&path["errno"]).starts_with('E')));
+        assert_eq!(cat["outcome"], "exit 1");
+        let family: Vec<&str> =
+            cat["parents"].as_array().unwrap().iter().map(|one| text(&one["program"])).collect();
+        assert_eq!(family.len(), 2, "{family:?}");
+
+        let run = &json(&["show", "true"], &trace)["process"]["commands"][0];
+        assert_eq!(run["arguments"], serde_json::json!(["/bin/true", "x y", "a\u{1b}[31mb"]));
+        let variables = run["environment"].as_array().unwrap();
+        assert!(variables.iter().any(|it| it[0] == "PATH" && it[1] == "/bin:/usr/bin:/nowhere"));
+        let shown = printed(&["show", "true"], &trace, 0);
+        assert!(shown.contains("/bin/true 'x y' 'a\\u{1b}[31mb'"), "{shown}");
+        assert!(printed(&["show", "cat"], &trace, 0).contains("a/none"));
+    }
+
+    #[test]
+    fn siblings_are_counted_and_who_was_alive_is_told() {
+        // Ten of one kind, then three at once that sleep.
+        let script = "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true $i; done; \
+                      sleep 1 & sleep 1 & echo shell $$; sleep 1; wait";
+        let recorded = Recorder::new().run(["sh", "-c", script]);
+        recorded.sound(0);
+        let (trace, shell) = (recorded.trace(), told(&recorded, "shell"));
+        let tree = json(&["tree"], &trace);
+        let rows = tree["rows"].as_array().unwrap();
+        let row = |command: &str| rows.iter().find(|row| row["command"] == command).unwrap();
+        assert_eq!((u64_of(&tree["processes"]), rows.len()), (14, 3));
+        // Numbers are left out only where siblings differ in them.
+        assert_eq!(
+            (u64_of(&row("true #")["siblings"]), u64_of(&row("sleep 1")["siblings"])),
+            (10, 3)
+        );
+        assert_eq!(u64_of(&rows[0]["pid"]), shell);
+        let shown = printed(&["tree", "--min", "0"], &trace, 0);
+        assert!(shown.contains("true # ×10") && shown.contains("sleep 1 ×3"), "{shown}");
+
+        let sleeps = json(&["show", "sleep"], &trace);
+        let first = &sleeps["program"]["slowest"][0];
+        // Between the latest birth and the earliest end of the three.
+        let slowest = sleeps["program"]["slowest"].as_array().unwrap();
+        let born_ns = slowest.iter().map(|one| u64_of(&one["born_ns"]));
+        let ended_ns = slowest.iter().map(|one| u64_of(&one["born_ns"]) + u64_of(&one["life_ns"]));
+        let middle_ns = born_ns.max().unwrap().midpoint(ended_ns.min().unwrap());
+        let at = format!("{}ms", middle_ns / 1_000_000);
+        let alive = json(&["ps", "--at", &at, "--sort", "pid"], &trace);
+        let alive = alive["processes"].as_array().unwrap();
+        let of = |pid: u64| alive.iter().find(|one| u64_of(&one["pid"]) == pid).unwrap();
+        assert_eq!(alive.len(), 4, "{alive:#?}");
+        assert_eq!((text(&of(shell)["state"]), text(&of(shell)["waits_for"])), ("S", "a child"));
+        let sleeping =
+            alive.iter().filter(|one| one["ppid"] == shell && one["waits_for"] == "a timer");
+        assert_eq!(sleeping.count(), 3, "{alive:#?}");
+        assert!(printed(&["ps", "--at", &at], &trace, 0).contains("4 processes alive at"));
+        let whole = json(&["ps", "--from", "0s", "--to", "500ms"], &trace);
+        assert!(whole["processes"].as_array().unwrap().len() > 10);
+        let at_time = json(&["tree", "--at", &at], &trace);
+        assert_eq!(at_time["processes"], 4);
+        let pid = u64_of(&first["pid"]).to_string();
+        assert_eq!(json(&["tree", "--pid", &pid], &trace)["processes"], 1);
+    }
 }

@@ -108,28 +108,6 @@ fn programs_of_the_system_have_no_unexplained_miss() {
     }
 }
 
-/// An interpreter from an environment, with a package whose libraries are found by RPATH and dlopen(3).
-#[test]
-#[ignore = "needs a Python package index"]
-fn numpy_from_an_environment_has_no_unexplained_miss() {
-    let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let environment = python::environment(base, "numpy-2.2.6", &["numpy==2.2.6"]);
-    let python = environment.join("bin/python");
-    let script = "import numpy, numpy.linalg; print(numpy.linalg.inv(numpy.eye(3)).sum())";
-    for list in [None, Some("/opt/one:/usr/local/lib:/no/such")] {
-        let recorder = Recorder::new();
-        let recorder = match list {
-            Some(list) => recorder.env("LD_LIBRARY_PATH", list),
-            None => recorder,
-        };
-        let recorded = recorder.run([python.as_os_str(), "-c".as_ref(), script.as_ref()]);
-        recorded.sound(0);
-        let found = libs(&recorded.trace());
-        assert_explained(&found);
-        assert_eq!(u64_of(&found["starts"]), 1, "{found:#}");
-    }
-}
-
 /// A recording whose directories are gone: they are inferred from its failed look-ups.
 #[test]
 fn directories_that_are_gone_are_inferred() {
@@ -221,4 +199,30 @@ fn node_modules_are_a_cause() {
         assert!(entries("node_modules").contains(&modules), "{modules}: {found:#}");
     }
     assert!(entries("package.json").contains(&directory.display().to_string()), "{found:#}");
+}
+
+mod pypi {
+    use super::*;
+
+    /// An interpreter from an environment, with a package whose libraries are found by RPATH and dlopen(3).
+    #[test]
+    #[ignore = "needs a Python package index"]
+    fn numpy_from_an_environment_has_no_unexplained_miss() {
+        let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let environment = python::environment(base, "numpy-2.2.6", &["numpy==2.2.6"]);
+        let python = environment.join("bin/python");
+        let script = "import numpy, numpy.linalg; print(numpy.linalg.inv(numpy.eye(3)).sum())";
+        for list in [None, Some("/opt/one:/usr/local/lib:/no/such")] {
+            let recorder = Recorder::new();
+            let recorder = match list {
+                Some(list) => recorder.env("LD_LIBRARY_PATH", list),
+                None => recorder,
+            };
+            let recorded = recorder.run([python.as_os_str(), "-c".as_ref(), script.as_ref()]);
+            recorded.sound(0);
+            let found = libs(&recorded.trace());
+            assert_explained(&found);
+            assert_eq!(u64_of(&found["starts"]), 1, "{found:#}");
+        }
+    }
 }

@@ -77,32 +77,6 @@ fn families_can_be_chosen() {
 }
 
 #[test]
-fn what_a_signal_interrupts_has_not_failed() {
-    for hook in ["auto", "sys-exit"] {
-        let recorder = Recorder::new().option(["--lookup-hook", hook]);
-        let events = recorder.fixture("interrupted", &["5"]).sound(0);
-        let root = &events.root()["pid"];
-        let failed: Vec<&Value> =
-            events.kind("lookup_failed").filter(|miss| miss["pid"] == *root).collect();
-        assert!(failed.iter().all(|miss| miss["errno"] != 512 && miss["path"] != "fifo"), "{hook}");
-        assert_eq!(failed.iter().filter(|miss| miss["path"] == "/no/such/file").count(), 1);
-    }
-}
-
-#[test]
-fn results_that_seccomp_fakes_are_what_the_payload_saw() {
-    // The hooked functions that serve the calls do not run if seccomp supplies the result.
-    let recorder = Recorder::new().option(["--lookup-hook", "tracepoint"]);
-    let events = recorder.fixture("faked", &[]).sound(3);
-    let faked: Vec<&Value> =
-        events.kind("lookup_failed").filter(|miss| miss["path"] == "/faked/by/seccomp").collect();
-    assert_eq!(faked.len(), 1);
-    assert_eq!(faked[0]["errno"], 13);
-    // An exec that reports success but did not happen is not counted.
-    assert_eq!(events.count("exec"), 1);
-}
-
-#[test]
 #[cfg(target_arch = "x86_64")]
 fn a_32_bit_program_is_a_blind_spot() {
     let recorded = Recorder::new().fixture("compat32", &[]);
@@ -139,4 +113,39 @@ fn what_systemd_is_asked_for_runs_elsewhere() {
     let findings = report(&recorded.trace());
     assert_eq!(findings["blind_spots"][0]["what"], "systemd_run");
     let _ = u64_of(&findings["blind_spots"][0]["processes"]);
+}
+
+mod root {
+    use super::*;
+
+    #[test]
+    fn results_that_seccomp_fakes_are_what_the_payload_saw() {
+        // The hooked functions that serve the calls do not run if seccomp supplies the result.
+        let recorder = Recorder::new().option(["--lookup-hook", "tracepoint"]);
+        let events = recorder.fixture("faked", &[]).sound(3);
+        let faked: Vec<&Value> = events
+            .kind("lookup_failed")
+            .filter(|miss| miss["path"] == "/faked/by/seccomp")
+            .collect();
+        assert_eq!(faked.len(), 1);
+        assert_eq!(faked[0]["errno"], 13);
+        // An exec that reports success but did not happen is not counted.
+        assert_eq!(events.count("exec"), 1);
+    }
+
+    #[test]
+    fn what_a_signal_interrupts_has_not_failed() {
+        for hook in ["auto", "sys-exit"] {
+            let recorder = Recorder::new().option(["--lookup-hook", hook]);
+            let events = recorder.fixture("interrupted", &["5"]).sound(0);
+            let root = &events.root()["pid"];
+            let failed: Vec<&Value> =
+                events.kind("lookup_failed").filter(|miss| miss["pid"] == *root).collect();
+            assert!(
+                failed.iter().all(|miss| miss["errno"] != 512 && miss["path"] != "fifo"),
+                "{hook}"
+            );
+            assert_eq!(failed.iter().filter(|miss| miss["path"] == "/no/such/file").count(), 1);
+        }
+    }
 }

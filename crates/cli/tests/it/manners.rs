@@ -122,54 +122,6 @@ fn who_does_not_know_the_words_is_told_them() {
     }
 }
 
-#[test]
-fn input_and_output_are_the_commands_own() {
-    let recorder = Recorder::new();
-    let mut command = recorder.command;
-    let mut child = command
-        .args(["--", "sh", "-c", "cat; echo error >&2"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(b"line\n\xff\n").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.stdout, b"line\n\xff\n");
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    let lines: Vec<&str> = stderr.lines().collect();
-    assert_eq!(lines[0], "error");
-    assert!(lines[1].starts_with("proctrace: 2 processes, 0 threads, "), "{stderr}");
-    assert!(lines[1].contains(" · 0 lost · "), "{stderr}");
-    assert!(lines[2].starts_with("proctrace: exit 0; next: proctrace report "), "{stderr}");
-    assert_eq!(lines.len(), 3);
-
-    let quiet = Recorder::new().option(["--quiet"]).run(["true"]);
-    assert_eq!(quiet.stderr(), "");
-}
-
-#[test]
-fn the_command_starts_as_if_no_one_watched() {
-    // Signal settings as from a shell, descriptors, group, session, limits: the same as without
-    // proctrace. (Signals 32 and 33 belong to the C library's threads, and exec resets them.)
-    let script = "grep -E '^(SigBlk|NoNewPrivs|Seccomp|TracerPid|Groups|CapEff)' /proc/self/status; \
-                  awk '/^SigIgn/ { print substr($2, 9) }' /proc/self/status; ulimit -a; ls /proc/self/fd | wc -l; umask";
-    let recorder = Recorder::new();
-    let place = recorder.directory.path().to_owned();
-    let recorded = recorder.run(["sh", "-c", script]);
-    let bare = Command::new("sh")
-        .args(["-c", script])
-        .env_remove("LD_LIBRARY_PATH")
-        .current_dir(place)
-        .stdin(Stdio::inherit())
-        .output()
-        .unwrap();
-    assert_eq!(
-        String::from_utf8_lossy(&recorded.output.stdout),
-        String::from_utf8_lossy(&bare.stdout)
-    );
-}
-
 /// A batch system or nohup(1) may have told the job to ignore signals; so it does, and the recorder with it.
 #[test]
 fn what_was_ignored_stays_ignored() {
@@ -196,24 +148,6 @@ fn what_was_ignored_stays_ignored() {
             String::from_utf8_lossy(&recorded.stderr)
         );
     }
-}
-
-/// Times of the recorder and of the kernel are those of one clock.
-#[test]
-fn in_a_time_namespace_times_are_the_machines() {
-    let recorder = Recorder::new();
-    let mut command = Command::new("unshare");
-    command.args(["--time", "--boottime", "86400", "--fork"]).arg(recorder.command.get_program());
-    command.args(recorder.command.get_args()).args(["--", "sh", "-c", "sleep 0.1; true"]);
-    command.current_dir(recorder.directory.path()).env_remove("LD_LIBRARY_PATH");
-    let output = command.output().unwrap();
-    let recorded = Recorded { directory: recorder.directory, output };
-    let events = recorded.sound(0);
-    let header = header(&recorded.trace());
-    let times: Vec<u64> = events.0.iter().map(|event| u64_of(&event["time_ns"])).collect();
-    let began = u64_of(&header["header"]["started_ns"]);
-    let ended = u64_of(&header["trailer"]["ended_ns"]);
-    assert!(times.iter().all(|time| (began..=ended).contains(time)), "{began} {times:?} {ended}");
 }
 
 /// Starts a recording of a command that prints "ready" and then continues, in a separate process
@@ -329,83 +263,6 @@ fn ctrl_c_in_a_terminal_stops_the_command_and_finishes_the_trace() {
 }
 
 #[test]
-fn under_sudo_the_command_runs_as_the_user_who_called_it() {
-    let recorder = Recorder::new();
-    fs::set_permissions(recorder.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let recorded = recorder.env("SUDO_UID", "65534").env("SUDO_GID", "65534").run([
-        "sh",
-        "-c",
-        "id -u; id -g; id -G; grep -E '^Uid' /proc/self/status | tr '\\t' ' '",
-    ]);
-    assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
-    let stdout = String::from_utf8(recorded.output.stdout.clone()).unwrap();
-    let lines: Vec<&str> = stdout.lines().collect();
-    assert_eq!(lines[0], "65534");
-    assert_eq!(lines[1], "65534");
-    assert_eq!(lines[2], "65534");
-    // Real, effective, saved and file-system user are all changed, irreversibly.
-    assert_eq!(lines[3], "Uid: 65534 65534 65534 65534");
-    // The trace is accessible only to the user.
-    let metadata = fs::metadata(recorded.trace()).unwrap();
-    assert_eq!((metadata.uid(), metadata.gid()), (65534, 65534));
-    assert_eq!(metadata.mode() & 0o777, 0o600);
-
-    let as_root = Recorder::new()
-        .env("SUDO_UID", "65534")
-        .env("SUDO_GID", "65534")
-        .option(["--user", "root"]);
-    assert_eq!(as_root.run(["id", "-u"]).output.stdout, b"0\n");
-    let named = Recorder::new();
-    fs::set_permissions(named.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(named.option(["--user", "nobody"]).run(["id", "-un"]).output.stdout, b"nobody\n");
-}
-
-#[test]
-fn without_privileges_the_message_says_what_to_do() {
-    let directory = tempfile::tempdir().unwrap();
-    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    // in a directory that nobody else can access
-    let binary = directory.path().join("proctrace");
-    copy(Path::new(env!("CARGO_BIN_EXE_proctrace")), &binary, 0o755);
-    let as_nobody = |arguments: &[&str]| {
-        Command::new("setpriv")
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-            .arg(&binary)
-            .args(arguments)
-            .current_dir(directory.path())
-            .output()
-            .expect("setpriv(1) comes with util-linux")
-    };
-    let refused = as_nobody(&["record", "--backend", "ebpf", "--", "true"]);
-    let stderr = String::from_utf8(refused.stderr).unwrap();
-    assert_eq!(refused.status.code(), Some(125), "{stderr}");
-    assert!(stderr.contains("Run with sudo"), "{stderr}");
-    assert!(stderr.contains("setcap cap_bpf,cap_perfmon+ep"), "{stderr}");
-    assert!(!directory.path().join("proctrace.ptrace").exists());
-    let doctor = as_nobody(&["doctor"]);
-    let stdout = String::from_utf8(doctor.stdout).unwrap();
-    assert_eq!(doctor.status.code(), Some(1));
-    assert!(stdout.contains("BAD   privileges"), "{stdout}");
-    assert!(stdout.contains("Recording by eBPF is not possible"), "{stdout}");
-}
-
-#[test]
-fn the_doctor_names_a_hook_for_every_event() {
-    let output = proctrace().arg("doctor").output().unwrap();
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{stdout}");
-    for event in ["fork", "exec", "rename", "exit", "accounting", "failed look-ups", "samples"] {
-        assert!(stdout.contains(&format!("ok    {event}")), "{stdout}");
-    }
-    assert!(stdout.lines().all(|line| line.chars().count() <= 80), "{stdout}");
-    // The hooks of a recording match those that the doctor names.
-    let recorded = Recorder::new().run(["true"]);
-    for hook in header(&recorded.trace())["header"]["hooks"].as_array().unwrap() {
-        assert!(stdout.contains(text(&hook["hook"])), "{hook}");
-    }
-}
-
-#[test]
 fn an_unnamed_trace_does_not_overwrite_the_last_one() {
     let directory = tempfile::tempdir().unwrap();
     let record = |message: &str| {
@@ -467,5 +324,161 @@ fn hostile_names_reach_no_terminal() {
     for bad in ['\x1b', '\x07', '\u{202e}'] {
         assert!(!printed.contains(bad), "{printed:?}");
         assert!(!fs::read_to_string(&svg).unwrap().contains(bad));
+    }
+}
+
+mod root {
+    use super::*;
+
+    /// Times of the recorder and of the kernel are those of one clock.
+    #[test]
+    fn in_a_time_namespace_times_are_the_machines() {
+        let recorder = Recorder::new();
+        let mut command = Command::new("unshare");
+        command
+            .args(["--time", "--boottime", "86400", "--fork"])
+            .arg(recorder.command.get_program());
+        command.args(recorder.command.get_args()).args(["--", "sh", "-c", "sleep 0.1; true"]);
+        command.current_dir(recorder.directory.path()).env_remove("LD_LIBRARY_PATH");
+        let output = command.output().unwrap();
+        let recorded = Recorded { directory: recorder.directory, output };
+        let events = recorded.sound(0);
+        let header = header(&recorded.trace());
+        let times: Vec<u64> = events.0.iter().map(|event| u64_of(&event["time_ns"])).collect();
+        let began = u64_of(&header["header"]["started_ns"]);
+        let ended = u64_of(&header["trailer"]["ended_ns"]);
+        assert!(
+            times.iter().all(|time| (began..=ended).contains(time)),
+            "{began} {times:?} {ended}"
+        );
+    }
+
+    #[test]
+    fn input_and_output_are_the_commands_own() {
+        let recorder = Recorder::new();
+        let mut command = recorder.command;
+        let mut child = command
+            .args(["--", "sh", "-c", "cat; echo error >&2"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(b"line\n\xff\n").unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.stdout, b"line\n\xff\n");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let lines: Vec<&str> = stderr.lines().collect();
+        assert_eq!(lines[0], "error");
+        assert!(lines[1].starts_with("proctrace: 2 processes, 0 threads, "), "{stderr}");
+        assert!(lines[1].contains(" · 0 lost · "), "{stderr}");
+        assert!(lines[2].starts_with("proctrace: exit 0; next: proctrace report "), "{stderr}");
+        assert_eq!(lines.len(), 3);
+
+        let quiet = Recorder::new().option(["--quiet"]).run(["true"]);
+        assert_eq!(quiet.stderr(), "");
+    }
+
+    #[test]
+    fn the_command_starts_as_if_no_one_watched() {
+        // Signal settings as from a shell, descriptors, group, session, limits: the same as without
+        // proctrace. (Signals 32 and 33 belong to the C library's threads, and exec resets them.)
+        let script = "grep -E '^(SigBlk|NoNewPrivs|Seccomp|TracerPid|Groups|CapEff)' /proc/self/status; \
+                      awk '/^SigIgn/ { print substr($2, 9) }' /proc/self/status; ulimit -a; ls /proc/self/fd | wc -l; umask";
+        let recorder = Recorder::new();
+        let place = recorder.directory.path().to_owned();
+        let recorded = recorder.run(["sh", "-c", script]);
+        let bare = Command::new("sh")
+            .args(["-c", script])
+            .env_remove("LD_LIBRARY_PATH")
+            .current_dir(place)
+            .stdin(Stdio::inherit())
+            .output()
+            .unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&recorded.output.stdout),
+            String::from_utf8_lossy(&bare.stdout)
+        );
+    }
+
+    #[test]
+    fn the_doctor_names_a_hook_for_every_event() {
+        let output = proctrace().arg("doctor").output().unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{stdout}");
+        for event in ["fork", "exec", "rename", "exit", "accounting", "failed look-ups", "samples"]
+        {
+            assert!(stdout.contains(&format!("ok    {event}")), "{stdout}");
+        }
+        assert!(stdout.lines().all(|line| line.chars().count() <= 80), "{stdout}");
+        // The hooks of a recording match those that the doctor names.
+        let recorded = Recorder::new().run(["true"]);
+        for hook in header(&recorded.trace())["header"]["hooks"].as_array().unwrap() {
+            assert!(stdout.contains(text(&hook["hook"])), "{hook}");
+        }
+    }
+
+    #[test]
+    fn under_sudo_the_command_runs_as_the_user_who_called_it() {
+        let recorder = Recorder::new();
+        fs::set_permissions(recorder.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let recorded = recorder.env("SUDO_UID", "65534").env("SUDO_GID", "65534").run([
+            "sh",
+            "-c",
+            "id -u; id -g; id -G; grep -E '^Uid' /proc/self/status | tr '\\t' ' '",
+        ]);
+        assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
+        let stdout = String::from_utf8(recorded.output.stdout.clone()).unwrap();
+        let lines: Vec<&str> = stdout.lines().collect();
+        assert_eq!(lines[0], "65534");
+        assert_eq!(lines[1], "65534");
+        assert_eq!(lines[2], "65534");
+        // Real, effective, saved and file-system user are all changed, irreversibly.
+        assert_eq!(lines[3], "Uid: 65534 65534 65534 65534");
+        // The trace is accessible only to the user.
+        let metadata = fs::metadata(recorded.trace()).unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (65534, 65534));
+        assert_eq!(metadata.mode() & 0o777, 0o600);
+
+        let as_root = Recorder::new()
+            .env("SUDO_UID", "65534")
+            .env("SUDO_GID", "65534")
+            .option(["--user", "root"]);
+        assert_eq!(as_root.run(["id", "-u"]).output.stdout, b"0\n");
+        let named = Recorder::new();
+        fs::set_permissions(named.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(
+            named.option(["--user", "nobody"]).run(["id", "-un"]).output.stdout,
+            b"nobody\n"
+        );
+    }
+
+    #[test]
+    fn without_privileges_the_message_says_what_to_do() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        // in a directory that nobody else can access
+        let binary = directory.path().join("proctrace");
+        copy(Path::new(env!("CARGO_BIN_EXE_proctrace")), &binary, 0o755);
+        let as_nobody = |arguments: &[&str]| {
+            Command::new("setpriv")
+                .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+                .arg(&binary)
+                .args(arguments)
+                .current_dir(directory.path())
+                .output()
+                .expect("setpriv(1) comes with util-linux")
+        };
+        let refused = as_nobody(&["record", "--backend", "ebpf", "--", "true"]);
+        let stderr = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(125), "{stderr}");
+        assert!(stderr.contains("Run with sudo"), "{stderr}");
+        assert!(stderr.contains("setcap cap_bpf,cap_perfmon+ep"), "{stderr}");
+        assert!(!directory.path().join("proctrace.ptrace").exists());
+        let doctor = as_nobody(&["doctor"]);
+        let stdout = String::from_utf8(doctor.stdout).unwrap();
+        assert_eq!(doctor.status.code(), Some(1));
+        assert!(stdout.contains("BAD   privileges"), "{stdout}");
+        assert!(stdout.contains("Recording by eBPF is not possible"), "{stdout}");
     }
 }

@@ -303,16 +303,6 @@ fn without_look_ups_the_command_still_marks() {
 }
 
 #[test]
-fn another_root_without_proc_has_marks() {
-    let script = "unshare -m /bin/sh -c '
-        umount -l /proc; $M 0 \"no proc\"; [ -e \"/proc/proctrace-mark/from sh\" ]
-        $P mark \"by command\"'";
-    let recorded = record(&[], script);
-    assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
-    assert_eq!(names(&recorded.trace()), ["no proc", "from sh", "by command"]);
-}
-
-#[test]
 fn nothing_is_printed_and_nothing_fails_where_nothing_is_recorded() {
     let run = |words: &[&str]| proctrace().arg("mark").args(words).output().unwrap();
     for words in [&["x"][..], &["a", "b"], &["--", "-x"], &[&"x".repeat(200)], &["ü\n"]] {
@@ -442,4 +432,18 @@ fn exported_timelines_have_the_phases() {
 
 fn printed_export(trace: &Path) -> Value {
     serde_json::from_str(&printed(&["export", "--format", "chrome", "-"], trace)).unwrap()
+}
+
+mod root {
+    use super::*;
+
+    #[test]
+    fn another_root_without_proc_has_marks() {
+        let script = "unshare -m /bin/sh -c '
+            umount -l /proc; $M 0 \"no proc\"; [ -e \"/proc/proctrace-mark/from sh\" ]
+            $P mark \"by command\"'";
+        let recorded = record(&[], script);
+        assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
+        assert_eq!(names(&recorded.trace()), ["no proc", "from sh", "by command"]);
+    }
 }

@@ -200,28 +200,6 @@ fn a_trace_that_is_being_written_is_not_called_cut_short() {
 }
 
 #[test]
-fn whoever_may_read_a_trace_sees_that_it_is_being_written() {
-    let held = Held::begin();
-    let directory = held.recorder.directory.path();
-    let binary = directory.join("proctrace");
-    copy(Path::new(env!("CARGO_BIN_EXE_proctrace")), &binary, 0o755);
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::set_permissions(held.trace(), fs::Permissions::from_mode(0o644)).unwrap();
-    let check = || {
-        Command::new("setpriv")
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-            .arg(&binary)
-            .arg("check")
-            .arg(directory.join("test.ptrace"))
-            .output()
-            .expect("setpriv(1) comes with util-linux")
-    };
-    let shown = said(&check().stdout);
-    assert!(shown.contains("it is being recorded right now"), "{shown}");
-    held.end();
-}
-
-#[test]
 fn a_copy_of_a_trace_that_is_being_written_is_cut_short() {
     let held = Held::begin();
     let copy = held.recorder.directory.path().join("copy.ptrace");
@@ -295,5 +273,31 @@ fn times_of_failed_look_ups_say_how_coarse_they_are() {
         let is_coarse = event.get("time_is_coarse").is_some();
         let is_lookup = event["kind"] == "lookup_failed" || event["kind"] == "lookup_time";
         assert_eq!(is_coarse, is_lookup, "{event}");
+    }
+}
+
+mod root {
+    use super::*;
+
+    #[test]
+    fn whoever_may_read_a_trace_sees_that_it_is_being_written() {
+        let held = Held::begin();
+        let directory = held.recorder.directory.path();
+        let binary = directory.join("proctrace");
+        copy(Path::new(env!("CARGO_BIN_EXE_proctrace")), &binary, 0o755);
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(held.trace(), fs::Permissions::from_mode(0o644)).unwrap();
+        let check = || {
+            Command::new("setpriv")
+                .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+                .arg(&binary)
+                .arg("check")
+                .arg(directory.join("test.ptrace"))
+                .output()
+                .expect("setpriv(1) comes with util-linux")
+        };
+        let shown = said(&check().stdout);
+        assert!(shown.contains("it is being recorded right now"), "{shown}");
+        held.end();
     }
 }

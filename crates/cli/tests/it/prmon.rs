@@ -59,88 +59,6 @@ fn export(trace: &Path, to: &Path) -> (BTreeMap<String, Vec<u64>>, Value) {
 }
 
 #[test]
-fn files_agree_with_the_report_and_the_machine() {
-    let recorded = recorded();
-    let directory = recorded.directory.path().join("prmon");
-    let (columns, json) = export(&recorded.trace(), &directory);
-    let names: Vec<&str> = columns.keys().map(String::as_str).collect();
-    let expected = [
-        "Time",
-        "nprocs",
-        "nthreads",
-        "pss",
-        "rchar",
-        "read_bytes",
-        "rss",
-        "stime",
-        "swap",
-        "utime",
-        "vmem",
-        "wchar",
-        "write_bytes",
-        "wtime",
-    ];
-    assert_eq!(names, expected);
-    let times = &columns["Time"];
-    assert!(times.len() >= 4 && times.windows(2).all(|pair| pair[0] < pair[1]), "{times:?}");
-
-    let findings = report(&recorded.trace());
-    let (run, summary) = (&findings["run"], &findings["summary"]);
-    let max = |name: &str| json["Max"][name].as_u64().unwrap();
-    let average = |name: &str| json["Avg"][name].as_f64().unwrap();
-    for (name, total) in [
-        ("wtime", run["recorded_ns"].as_u64().unwrap() / 1_000_000_000),
-        ("utime", summary["user_ns"].as_u64().unwrap() / 1_000_000_000),
-        ("stime", summary["system_ns"].as_u64().unwrap() / 1_000_000_000),
-        ("read_bytes", summary["read_bytes"].as_u64().unwrap()),
-        ("write_bytes", summary["write_bytes"].as_u64().unwrap()),
-        ("pss", findings["memory"]["peak_pss_bytes"].as_u64().unwrap() / 1024),
-    ] {
-        assert_eq!(max(name), total, "{name}");
-    }
-    for name in ["wtime", "utime", "stime", "rchar", "wchar", "read_bytes", "write_bytes"] {
-        let column = &columns[name];
-        assert!(column.is_sorted() && *column.last().unwrap() <= max(name), "{name}: {column:?}");
-    }
-    // 20 MiB were written and read by calls; an average is a rate.
-    assert!(max("rchar") >= 40 << 20 && max("wchar") >= 20 << 20, "{json}");
-    let seconds = run["recorded_ns"].as_u64().unwrap() as f64 / 1e9;
-    let rate = max("rchar") as f64 / seconds;
-    assert!((average("rchar") - rate).abs() < 0.01, "{json}");
-    for (least, most) in [("pss", "rss"), ("rss", "vmem")] {
-        let pairs = columns[least].iter().zip(&columns[most]);
-        assert!(pairs.clone().all(|(least, most)| least <= most), "{least} {most}");
-    }
-    assert!(columns["nprocs"].iter().all(|n| (1..=4).contains(n)), "{columns:?}");
-    for name in ["Time", "wtime", "utime", "stime"] {
-        assert!(json["Avg"].get(name).is_none(), "{name}");
-    }
-    assert!(json["Max"].get("Time").is_none());
-
-    // lscpu(1) and /proc/meminfo are the reference.
-    let of_lscpu = Command::new("lscpu").env("LC_ALL", "C").output().unwrap();
-    let lscpu = String::from_utf8(of_lscpu.stdout).unwrap();
-    let told = |key: &str| {
-        let value = |line: &str| Some(line.trim().strip_prefix(key)?.trim().to_owned());
-        lscpu.lines().find_map(value).filter(|value| value != "-")
-    };
-    let cpu = &json["HW"]["cpu"];
-    assert_eq!(cpu["ModelName"].as_str().map(str::to_owned), told("Model name:"));
-    for (name, key) in [
-        ("CPUs", "CPU(s):"),
-        ("Sockets", "Socket(s):"),
-        ("CoresPerSocket", "Core(s) per socket:"),
-        ("ThreadsPerCore", "Thread(s) per core:"),
-    ] {
-        let told = told(key).and_then(|value| value.parse::<u64>().ok());
-        assert_eq!(cpu[name].as_u64(), told, "{name}: {lscpu}");
-    }
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
-    let total = meminfo.lines().next().unwrap().split_whitespace().nth(1).unwrap().to_owned();
-    assert_eq!(json["HW"]["mem"]["MemTotal"].to_string(), total);
-}
-
-#[test]
 fn without_memory_those_columns_are_left_out() {
     let recorded = Recorder::new().run(["/bin/sh", "-c", "/bin/sleep 1.2"]);
     recorded.sound(0);
@@ -159,35 +77,128 @@ fn without_memory_those_columns_are_left_out() {
     assert_eq!(two.status.code(), Some(2));
 }
 
-#[test]
-#[ignore = "needs a Python package index"]
-fn pandas_and_prmons_own_scripts_read_them() {
-    let recorded = recorded();
-    let directory = recorded.directory.path().join("prmon");
-    let (columns, json) = export(&recorded.trace(), &directory);
-    let text = directory.join("prmon.txt");
-    let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let python = python::environment(base, ENVIRONMENT, PACKAGES).join("bin/python");
-    let printed = python::succeed(Command::new(&python).args(["-c", READ]).arg(&text));
-    let found: Value = serde_json::from_str(&printed).unwrap();
-    assert_eq!(found["rows"].as_u64(), Some(columns["Time"].len() as u64));
-    for (name, values) in columns.iter().filter(|(name, _)| *name != "Time") {
-        assert_eq!(found["max"][name].as_u64(), values.iter().copied().max(), "{name}");
-    }
-    assert_eq!(found["max"]["nprocs"], json["Max"]["nprocs"]);
+mod root {
+    use super::*;
 
-    let Some(scripts) = std::env::var_os("PRMON_SCRIPTS").map(PathBuf::from) else { return };
-    let run = |script: &str, arguments: &[&str]| {
-        let mut command = Command::new(&python);
-        command.arg(scripts.join(script)).args(arguments).current_dir(&directory);
-        python::succeed(&mut command)
-    };
-    run("prmon_plot.py", &["--yvar", "vmem,pss,rss,swap", "--yunit", "MB"]);
-    run("prmon_plot.py", &["--yvar", "utime,stime", "--diff", "--stacked"]);
-    let plots = fs::read_dir(&directory).unwrap().flatten();
-    let plots = plots.filter(|file| file.file_name().to_string_lossy().ends_with(".png"));
-    assert_eq!(plots.count(), 2);
-    run("prmon_compress_output.py", &["--output", "small.txt", "--precision", "0.3"]);
-    let lines = |name: &str| fs::read_to_string(directory.join(name)).unwrap().lines().count();
-    assert!(lines("small.txt") <= lines("prmon.txt") && lines("small.txt") > 2);
+    #[test]
+    fn files_agree_with_the_report_and_the_machine() {
+        let recorded = recorded();
+        let directory = recorded.directory.path().join("prmon");
+        let (columns, json) = export(&recorded.trace(), &directory);
+        let names: Vec<&str> = columns.keys().map(String::as_str).collect();
+        let expected = [
+            "Time",
+            "nprocs",
+            "nthreads",
+            "pss",
+            "rchar",
+            "read_bytes",
+            "rss",
+            "stime",
+            "swap",
+            "utime",
+            "vmem",
+            "wchar",
+            "write_bytes",
+            "wtime",
+        ];
+        assert_eq!(names, expected);
+        let times = &columns["Time"];
+        assert!(times.len() >= 4 && times.windows(2).all(|pair| pair[0] < pair[1]), "{times:?}");
+
+        let findings = report(&recorded.trace());
+        let (run, summary) = (&findings["run"], &findings["summary"]);
+        let max = |name: &str| json["Max"][name].as_u64().unwrap();
+        let average = |name: &str| json["Avg"][name].as_f64().unwrap();
+        for (name, total) in [
+            ("wtime", run["recorded_ns"].as_u64().unwrap() / 1_000_000_000),
+            ("utime", summary["user_ns"].as_u64().unwrap() / 1_000_000_000),
+            ("stime", summary["system_ns"].as_u64().unwrap() / 1_000_000_000),
+            ("read_bytes", summary["read_bytes"].as_u64().unwrap()),
+            ("write_bytes", summary["write_bytes"].as_u64().unwrap()),
+            ("pss", findings["memory"]["peak_pss_bytes"].as_u64().unwrap() / 1024),
+        ] {
+            assert_eq!(max(name), total, "{name}");
+        }
+        for name in ["wtime", "utime", "stime", "rchar", "wchar", "read_bytes", "write_bytes"] {
+            let column = &columns[name];
+            assert!(
+                column.is_sorted() && *column.last().unwrap() <= max(name),
+                "{name}: {column:?}"
+            );
+        }
+        // 20 MiB were written and read by calls; an average is a rate.
+        assert!(max("rchar") >= 40 << 20 && max("wchar") >= 20 << 20, "{json}");
+        let seconds = run["recorded_ns"].as_u64().unwrap() as f64 / 1e9;
+        let rate = max("rchar") as f64 / seconds;
+        assert!((average("rchar") - rate).abs() < 0.01, "{json}");
+        for (least, most) in [("pss", "rss"), ("rss", "vmem")] {
+            let pairs = columns[least].iter().zip(&columns[most]);
+            assert!(pairs.clone().all(|(least, most)| least <= most), "{least} {most}");
+        }
+        assert!(columns["nprocs"].iter().all(|n| (1..=4).contains(n)), "{columns:?}");
+        for name in ["Time", "wtime", "utime", "stime"] {
+            assert!(json["Avg"].get(name).is_none(), "{name}");
+        }
+        assert!(json["Max"].get("Time").is_none());
+
+        // lscpu(1) and /proc/meminfo are the reference.
+        let of_lscpu = Command::new("lscpu").env("LC_ALL", "C").output().unwrap();
+        let lscpu = String::from_utf8(of_lscpu.stdout).unwrap();
+        let told = |key: &str| {
+            let value = |line: &str| Some(line.trim().strip_prefix(key)?.trim().to_owned());
+            lscpu.lines().find_map(value).filter(|value| value != "-")
+        };
+        let cpu = &json["HW"]["cpu"];
+        assert_eq!(cpu["ModelName"].as_str().map(str::to_owned), told("Model name:"));
+        for (name, key) in [
+            ("CPUs", "CPU(s):"),
+            ("Sockets", "Socket(s):"),
+            ("CoresPerSocket", "Core(s) per socket:"),
+            ("ThreadsPerCore", "Thread(s) per core:"),
+        ] {
+            let told = told(key).and_then(|value| value.parse::<u64>().ok());
+            assert_eq!(cpu[name].as_u64(), told, "{name}: {lscpu}");
+        }
+        let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
+        let total = meminfo.lines().next().unwrap().split_whitespace().nth(1).unwrap().to_owned();
+        assert_eq!(json["HW"]["mem"]["MemTotal"].to_string(), total);
+    }
+}
+
+mod pypi {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs a Python package index"]
+    fn pandas_and_prmons_own_scripts_read_them() {
+        let recorded = recorded();
+        let directory = recorded.directory.path().join("prmon");
+        let (columns, json) = export(&recorded.trace(), &directory);
+        let text = directory.join("prmon.txt");
+        let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let python = python::environment(base, ENVIRONMENT, PACKAGES).join("bin/python");
+        let printed = python::succeed(Command::new(&python).args(["-c", READ]).arg(&text));
+        let found: Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(found["rows"].as_u64(), Some(columns["Time"].len() as u64));
+        for (name, values) in columns.iter().filter(|(name, _)| *name != "Time") {
+            assert_eq!(found["max"][name].as_u64(), values.iter().copied().max(), "{name}");
+        }
+        assert_eq!(found["max"]["nprocs"], json["Max"]["nprocs"]);
+
+        let Some(scripts) = std::env::var_os("PRMON_SCRIPTS").map(PathBuf::from) else { return };
+        let run = |script: &str, arguments: &[&str]| {
+            let mut command = Command::new(&python);
+            command.arg(scripts.join(script)).args(arguments).current_dir(&directory);
+            python::succeed(&mut command)
+        };
+        run("prmon_plot.py", &["--yvar", "vmem,pss,rss,swap", "--yunit", "MB"]);
+        run("prmon_plot.py", &["--yvar", "utime,stime", "--diff", "--stacked"]);
+        let plots = fs::read_dir(&directory).unwrap().flatten();
+        let plots = plots.filter(|file| file.file_name().to_string_lossy().ends_with(".png"));
+        assert_eq!(plots.count(), 2);
+        run("prmon_compress_output.py", &["--output", "small.txt", "--precision", "0.3"]);
+        let lines = |name: &str| fs::read_to_string(directory.join(name)).unwrap().lines().count();
+        assert!(lines("small.txt") <= lines("prmon.txt") && lines("small.txt") > 2);
+    }
 }

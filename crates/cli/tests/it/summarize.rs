@@ -113,68 +113,77 @@ fn rows_of(lake: &Path, table: &str) -> String {
 }
 
 #[test]
-fn redaction_leaves_no_name_in_any_table() {
-    let directory = tempfile::tempdir().unwrap();
-    let at = |name: &str| directory.path().join(name);
-    let (redacted, plain, key) = (at("redacted"), at("plain"), at("key"));
-    std::fs::write(&key, "a key of sixteen or more bytes\n").unwrap();
-    // The marker is the name of a directory, an executable and a script in it, an argument, the working
-    // directory, a directory that is searched in vain and one of LD_LIBRARY_PATH, a step, the user, the job and
-    // its queue, and the name of a thread group.
-    let work = at(&format!("{MARKER}-work"));
-    std::fs::create_dir(&work).unwrap();
-    let program = work.join(format!("{MARKER}-program"));
-    std::fs::copy("/bin/sleep", &program).unwrap();
-    let script = work.join(format!("{MARKER}-script.sh"));
-    let lines = format!(
-        "cd '{}'\nprintf {MARKER} > /proc/self/comm\n./{MARKER}-program 0.3\n\
-         cat /nonexistent/{MARKER}-missed/file {MARKER}-argument 2> /dev/null\n\
-         PROCTRACE_STEP={MARKER}-step '{}' 0.3\ntrue\n",
-        work.display(),
-        program.display()
-    );
-    std::fs::write(&script, lines).unwrap();
-    let recorded = Recorder::new()
-        .env("LD_LIBRARY_PATH", &format!("/opt/{MARKER}-libraries"))
-        .env("USER", &format!("{MARKER}-user"))
-        .env("PBS_JOBID", &format!("{MARKER}-job"))
-        .env("PBS_QUEUE", &format!("{MARKER}-queue"))
-        .env("PBS_SERVER", &format!("{MARKER}-server"))
-        .option(["--redact", "--label", "campaign=mc", "--site-key"])
-        .option([&key, Path::new("--summary"), &redacted])
-        .run([Path::new("sh"), &script, Path::new(&format!("{MARKER}-option"))]);
-    recorded.sound(0);
-    let again =
-        proctrace().arg("summarize").arg(recorded.trace()).arg("-o").arg(&plain).output().unwrap();
-    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
-    for table in ["jobs", "programs", "misses", "advice", "step_groups"] {
-        let (before, after) = (rows_of(&plain, table), rows_of(&redacted, table));
-        assert!(before.contains(MARKER), "{table} can have it: {before}");
-        assert!(!after.contains(MARKER), "{table}: {after}");
-        assert_eq!(before.lines().count(), after.lines().count(), "{table}: {after}");
-        assert!(after.contains('#'), "{table}: {after}");
-    }
-    let misses = rows_of(&plain, "misses");
-    assert!(misses.contains(&format!("/opt/{MARKER}-libraries")), "{misses}");
-    assert!(misses.contains(&format!("/nonexistent/{MARKER}-missed")), "{misses}");
-    let programs = rows_of(&redacted, "programs");
-    assert!(programs.contains(",cat,command,#"), "{programs}");
-    // Statistics and names of files are of the same values.
-    for file in files(&redacted) {
-        assert!(!file.strip_prefix(&redacted).unwrap().to_string_lossy().contains(MARKER));
-        let bytes = std::fs::read(&file).unwrap();
-        assert!(!bytes.windows(MARKER.len()).any(|found| found == MARKER.as_bytes()));
-    }
-    // All questions have an answer.
-    let overview = proctrace().args(["fleet", "overview"]).arg(&redacted).output().unwrap();
-    assert!(overview.status.success(), "{}", String::from_utf8_lossy(&overview.stderr));
-    let overview = String::from_utf8(overview.stdout).unwrap();
-    assert!(overview.contains("/opt/#") && !overview.contains(MARKER), "{overview}");
-}
-
-#[test]
 fn names_are_not_redacted_without_a_key() {
     let output = proctrace().args(["summarize", "--redact", "-o", "x"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--site-key"));
+}
+
+mod root {
+    use super::*;
+
+    #[test]
+    fn redaction_leaves_no_name_in_any_table() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let (redacted, plain, key) = (at("redacted"), at("plain"), at("key"));
+        std::fs::write(&key, "a key of sixteen or more bytes\n").unwrap();
+        // The marker is the name of a directory, an executable and a script in it, an argument, the working
+        // directory, a directory that is searched in vain and one of LD_LIBRARY_PATH, a step, the user, the job and
+        // its queue, and the name of a thread group.
+        let work = at(&format!("{MARKER}-work"));
+        std::fs::create_dir(&work).unwrap();
+        let program = work.join(format!("{MARKER}-program"));
+        std::fs::copy("/bin/sleep", &program).unwrap();
+        let script = work.join(format!("{MARKER}-script.sh"));
+        let lines = format!(
+            "cd '{}'\nprintf {MARKER} > /proc/self/comm\n./{MARKER}-program 0.3\n\
+             cat /nonexistent/{MARKER}-missed/file {MARKER}-argument 2> /dev/null\n\
+             PROCTRACE_STEP={MARKER}-step '{}' 0.3\ntrue\n",
+            work.display(),
+            program.display()
+        );
+        std::fs::write(&script, lines).unwrap();
+        let recorded = Recorder::new()
+            .env("LD_LIBRARY_PATH", &format!("/opt/{MARKER}-libraries"))
+            .env("USER", &format!("{MARKER}-user"))
+            .env("PBS_JOBID", &format!("{MARKER}-job"))
+            .env("PBS_QUEUE", &format!("{MARKER}-queue"))
+            .env("PBS_SERVER", &format!("{MARKER}-server"))
+            .option(["--redact", "--label", "campaign=mc", "--site-key"])
+            .option([&key, Path::new("--summary"), &redacted])
+            .run([Path::new("sh"), &script, Path::new(&format!("{MARKER}-option"))]);
+        recorded.sound(0);
+        let again = proctrace()
+            .arg("summarize")
+            .arg(recorded.trace())
+            .arg("-o")
+            .arg(&plain)
+            .output()
+            .unwrap();
+        assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+        for table in ["jobs", "programs", "misses", "advice", "step_groups"] {
+            let (before, after) = (rows_of(&plain, table), rows_of(&redacted, table));
+            assert!(before.contains(MARKER), "{table} can have it: {before}");
+            assert!(!after.contains(MARKER), "{table}: {after}");
+            assert_eq!(before.lines().count(), after.lines().count(), "{table}: {after}");
+            assert!(after.contains('#'), "{table}: {after}");
+        }
+        let misses = rows_of(&plain, "misses");
+        assert!(misses.contains(&format!("/opt/{MARKER}-libraries")), "{misses}");
+        assert!(misses.contains(&format!("/nonexistent/{MARKER}-missed")), "{misses}");
+        let programs = rows_of(&redacted, "programs");
+        assert!(programs.contains(",cat,command,#"), "{programs}");
+        // Statistics and names of files are of the same values.
+        for file in files(&redacted) {
+            assert!(!file.strip_prefix(&redacted).unwrap().to_string_lossy().contains(MARKER));
+            let bytes = std::fs::read(&file).unwrap();
+            assert!(!bytes.windows(MARKER.len()).any(|found| found == MARKER.as_bytes()));
+        }
+        // All questions have an answer.
+        let overview = proctrace().args(["fleet", "overview"]).arg(&redacted).output().unwrap();
+        assert!(overview.status.success(), "{}", String::from_utf8_lossy(&overview.stderr));
+        let overview = String::from_utf8(overview.stdout).unwrap();
+        assert!(overview.contains("/opt/#") && !overview.contains(MARKER), "{overview}");
+    }
 }

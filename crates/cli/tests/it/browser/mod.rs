@@ -1,6 +1,9 @@
 //! A browser for tests: Chromium by chromedriver, which speaks the WebDriver protocol, JSON over HTTP
 //! (<https://www.w3.org/TR/webdriver2/>).
 
+mod page_in_use;
+mod web;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;

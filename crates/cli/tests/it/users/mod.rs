@@ -24,6 +24,9 @@ pub(crate) const CAP_NET_RAW: u32 = 13;
 pub(crate) const CAP_PERFMON: u32 = 38;
 pub(crate) const CAP_BPF: u32 = 39;
 
+/// Maximum number of stages that a process makes.
+const STAGES_MAX: u32 = 100;
+
 /// Two users for this test, and their programs.
 pub(crate) struct Stage {
     directory: TempDir,
@@ -36,8 +39,11 @@ pub(crate) struct Stage {
 impl Stage {
     /// A world-accessible directory with a recorder that its user may run.
     pub(crate) fn new() -> Self {
-        static USERS: AtomicU32 = AtomicU32::new(61_000);
-        let user = USERS.fetch_add(2, Ordering::Relaxed);
+        static STAGES: AtomicU32 = AtomicU32::new(0);
+        // A number of users for each process of tests, of which others run at the same time.
+        let stage = STAGES.fetch_add(1, Ordering::Relaxed);
+        assert!(stage < STAGES_MAX);
+        let user = 1_000_000 + 2 * (STAGES_MAX * std::process::id() + stage);
         let stage = Self { directory: tempfile::tempdir().unwrap(), user, other: user + 1 };
         fs::set_permissions(stage.path(), fs::Permissions::from_mode(0o755)).unwrap();
         copy(Path::new(env!("CARGO_BIN_EXE_proctrace")), &stage.binary(), 0o755);

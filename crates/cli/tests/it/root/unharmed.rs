@@ -56,7 +56,8 @@ struct Job {
 impl Job {
     fn new() -> Self {
         let stage = Stage::new();
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/unharmed/behaviours.py");
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/root/unharmed/behaviours.py");
         stage.copy(&script, "behaviours.py", 0o644);
         fs::write(stage.path("sanitized.c"), SANITIZED).unwrap();
         for sanitizer in ["address", "undefined"] {

@@ -1,0 +1,3 @@
+//! Tests that need a Python package index.
+
+mod readers;

@@ -1,0 +1,3 @@
+//! Tests that need root: of several users.
+
+mod planted;

@@ -1,0 +1,3 @@
+//! Tests that need root: they record by eBPF.
+
+mod ebpf;
