@@ -151,7 +151,7 @@ fn graph(programs: &[&str], target: &str) -> Result<BTreeMap<Package, BTreeSet<P
     let tree = output(
         cargo()
             .args(["tree", "--edges", "normal,no-proc-macro", "--prefix", "depth"])
-            .args(["--format", " {p}", "--target", target])
+            .args(["--format", " {p}", "--target", target, "--no-default-features"])
             .args(programs),
     )?;
     let tree = String::from_utf8(tree).context("cargo tree does not print UTF-8")?;

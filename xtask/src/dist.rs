@@ -14,7 +14,7 @@ use xtask::contents;
 use xtask::run::{exists, output, root, run as execute, target_dir};
 use xtask::setup;
 
-use self::target::Target;
+use self::target::{Built, Target};
 
 /// Directory of units below a prefix.
 const UNITS: &str = "lib/systemd/system";
@@ -89,10 +89,10 @@ fn remove_earlier(dist: &Path, made: &[&str]) -> Result<()> {
 /// The programs of an architecture, to be packed.
 struct Package<'a> {
     target: &'a Target,
-    /// Folder of its programs.
-    built: &'a Path,
-    /// Folder of those that can run here.
-    writers: &'a Path,
+    /// Its programs.
+    built: &'a Built,
+    /// Those that can run here.
+    writers: &'a Built,
 }
 
 impl Package<'_> {
@@ -131,18 +131,18 @@ impl Package<'_> {
         // A recorder is refused by a broker of another version.
         let mut versions = BTreeSet::new();
         for program in programs {
-            let said = output(Command::new(self.writers.join(program)).arg("--version"))?;
+            let said = output(Command::new(self.writers.program(program)).arg("--version"))?;
             let said = String::from_utf8_lossy(&said);
             versions.insert(said.split_whitespace().last().unwrap_or_default().to_owned());
-            std::fs::copy(self.built.join(program), folder.join("bin").join(program))
+            std::fs::copy(self.built.program(program), folder.join("bin").join(program))
                 .with_context(|| format!("cannot copy {program}"))?;
-            self.target.runs(&self.built.join(program))?;
+            self.target.runs(&self.built.program(program))?;
         }
         if versions.len() > 1 {
             bail!("the programs are of different versions: {versions:?}");
         }
         for program in programs.iter().filter(|program| **program != "proctrace-broker") {
-            let writer = self.writers.join(program);
+            let writer = self.writers.program(program);
             execute(Command::new(&writer).arg("man").arg(folder.join("man/man1")))?;
             completions(&writer, program, &folder.join("completions"))?;
         }

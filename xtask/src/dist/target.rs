@@ -8,8 +8,15 @@ use anyhow::{Result, ensure};
 use xtask::contents;
 use xtask::run::{cargo, exists, output, run as execute, target_dir};
 
-/// The profile of cargo's that the programs are built with.
-const PROFILE: &str = "dist";
+/// The profiles of cargo's that programs are built with: what analyses, and what only records.
+const PROFILES: [&str; 2] = ["dist", "dist-recorder"];
+
+/// The program that analyses; the others only record.
+const ANALYSES: &str = "proctrace";
+
+/// What of zstd is left out of programs that only record, which compress at its fastest level, 1, and read any: the searches of
+/// levels above 4.
+const ZSTD_WITHOUT: [&str; 6] = ["GREEDY", "LAZY", "LAZY2", "BTLAZY2", "BTOPT", "BTULTRA"];
 
 /// Minor version of Rust 1 whose musl reads packed addresses: 1.2.5 instead of 1.2.3, which lacks them as all before 1.2.4.
 const RUST_WITH_PACKED_ADDRESSES: u32 = 93;
@@ -115,11 +122,25 @@ impl Target {
         Ok((!has_library(&self.triple)).then(|| format!("Rust's library for {}", self.triple)))
     }
 
-    /// Compiles packages; returns the folder of the programs.
-    pub(crate) fn build(&self, packages: &[&str]) -> Result<PathBuf> {
+    /// Compiles packages.
+    pub(crate) fn build(&self, packages: &[&str]) -> Result<Built> {
+        let (whole, small): (Vec<&str>, Vec<&str>) =
+            packages.iter().partition(|package| **package == ANALYSES);
+        let target = target_dir()?.join(&self.triple);
+        for (packages, profile) in [whole, small].into_iter().zip(PROFILES) {
+            if !packages.is_empty() {
+                self.build_with(&packages, profile)?;
+            }
+        }
+        Ok(Built { folders: PROFILES.map(|profile| target.join(profile)) })
+    }
+
+    fn build_with(&self, packages: &[&str], profile: &str) -> Result<()> {
         let mut build = cargo();
-        build.args(["build", "--profile", PROFILE, "--target", &self.triple]);
+        build.args(["build", "--profile", profile, "--target", &self.triple]);
         build.args(packages.iter().flat_map(|package| ["--package", *package]));
+        // Otherwise they ask for what the data frames need of the same dependencies.
+        build.arg("--no-default-features");
         let name = self.triple.replace('-', "_");
         if self.is_static() && contents::rustc_minor()? >= RUST_WITH_PACKED_ADDRESSES {
             // Addresses that are relative to the program, of which there are 150,000, take a bit instead of 24 bytes. A linker
@@ -127,15 +148,36 @@ impl Target {
             let pack = "-C link-arg=-Wl,-z,pack-relative-relocs";
             build.env(format!("CARGO_TARGET_{}_RUSTFLAGS", name.to_uppercase()), pack);
         }
+        let mut flags = Vec::new();
         if let Some(compiler) = self.compiler {
             // Where the compiler's default is to check lengths, it calls functions that only glibc has.
             // The same of functions of C23, if that is the default.
-            build.env(format!("CFLAGS_{name}"), "-U_FORTIFY_SOURCE -std=gnu11");
+            flags.extend(["-U_FORTIFY_SOURCE", "-std=gnu11"].map(str::to_owned));
             build.env(format!("CC_{name}"), compiler);
             build.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), compiler);
         }
-        execute(&mut build)?;
-        Ok(target_dir()?.join(&self.triple).join(PROFILE))
+        if profile != PROFILES[0] {
+            let without = |search| format!("-DZSTD_EXCLUDE_{search}_BLOCK_COMPRESSOR");
+            flags.extend(ZSTD_WITHOUT.map(without));
+        }
+        if !flags.is_empty() {
+            build.env(format!("CFLAGS_{name}"), flags.join(" "));
+        }
+        execute(&mut build)
+    }
+}
+
+/// Programs that have been built.
+#[derive(Debug, Clone)]
+pub(crate) struct Built {
+    /// Folders of the programs, one for each of [`PROFILES`].
+    folders: [PathBuf; 2],
+}
+
+impl Built {
+    /// Path of a program.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.folders[usize::from(name != ANALYSES)].join(name)
     }
 }
 
