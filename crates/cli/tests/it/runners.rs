@@ -148,14 +148,18 @@ mod pypi {
             "CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER",
             std::env::consts::ARCH.to_uppercase()
         );
-        // A nextest that runs this test has named its own profile in the environment.
-        let arguments = ["nextest", "run", "--profile", "default", "--offline", "--no-fail-fast"];
-        let arguments = arguments.into_iter().chain(["--test-threads", "1"]);
+        // A nextest that runs this test has its own names in the environment.
+        let mut command: Vec<&str> = vec!["env"];
+        for variable in ["NEXTEST", "NEXTEST_PROFILE", "NEXTEST_TEST_NAME"] {
+            command.extend(["--unset", variable]);
+        }
+        command.extend([nextest.to_str().unwrap(), "nextest", "run", "--offline"]);
+        command.extend(["--no-fail-fast", "--test-threads", "1"]);
         let recorded = recorder
             .env("PATH", &path)
             .env("CARGO_TARGET_DIR", target.to_str().unwrap())
             .env(&variable, &runner)
-            .run([nextest.to_str().unwrap()].into_iter().chain(arguments));
+            .run(command);
         // "One or more tests failed".
         assert_told_apart(&recorded, 100, ["test_1_short", "test_2_leaves", "test_3_fails"]);
     }
