@@ -13,8 +13,8 @@ pub(crate) fn run() -> Result<()> {
     if !exists("cargo-deny") {
         execute(cargo().args(["install", "--locked", "--quiet", "cargo-deny"]))?;
     }
-    // Advisories come from a repository that is unreachable in a closed network; a manual `cargo
-    // deny check` includes them.
+    // Advisories come from a repository that is unreachable in a closed network; .github/workflows/advisories.yml
+    // looks for them each day.
     execute(cargo().args(["deny", "check", "bans", "licenses", "sources"]))?;
     execute(
         cargo()

@@ -143,6 +143,7 @@ impl Package<'_> {
         }
         for program in programs.iter().filter(|program| **program != "proctrace-broker") {
             let writer = self.writers.program(program);
+            tried(&writer)?;
             execute(Command::new(&writer).arg("man").arg(folder.join("man/man1")))?;
             completions(&writer, program, &folder.join("completions"))?;
         }
@@ -151,6 +152,15 @@ impl Package<'_> {
         println!("written to {}", folder.display());
         versions.pop_first().context("no program has a version")
     }
+}
+
+/// Records a command with a program, and checks the recording: what is shipped is built in another way than what is tested.
+fn tried(program: &Path) -> Result<()> {
+    let trace = target_dir()?.join("dist/tried.ptrace");
+    let mut record = Command::new(program);
+    record.args(["record", "--quiet", "--output"]).arg(&trace).args(["--", "true"]);
+    execute(&mut record)?;
+    output(Command::new(program).arg("check").arg(&trace)).map(drop)
 }
 
 /// Makes a Debian package, an RPM and a wheel, where the tools for them are: of this machine, or of the given architecture.

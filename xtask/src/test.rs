@@ -1,16 +1,97 @@
 //! Runs lints and every test, real eBPF included: in parts by what they need, each of which is a profile of .config/nextest.toml.
 
-use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
-use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use xtask::ending::Unavailable;
-use xtask::run::{built, cargo, is_root, line, root, run as execute};
+use xtask::run::{built, cargo, is_root, run as execute};
 use xtask::setup;
 
 use crate::part::Part;
 use crate::{lint, nextest, nextflow, payloads, prmon, verifier};
+
+/// Modules of tests that need Python packages from an index.
+const PYPI: &str = "pypi";
+/// Modules of tests that need Java.
+const JAVA: [&str; 2] = ["spark", "nextflow"];
+
+/// What tests need beside this machine, and what of it is there.
+struct There {
+    /// Why no Python package index can be used, if that is so.
+    without_index: Option<Unavailable>,
+    with_java: bool,
+    /// Directories for tests, by the variables that name them.
+    prmon: Option<PathBuf>,
+    nextflow: Option<PathBuf>,
+}
+
+impl There {
+    fn find(no_java: bool) -> Result<Self> {
+        let without_index = match payloads::pythia8() {
+            Ok(()) => None,
+            Err(error) => Some(error.downcast::<Unavailable>()?),
+        };
+        let nextflow = if no_java { None } else { nextflow::archives()? };
+        Ok(Self { without_index, with_java: !no_java, prmon: prmon::scripts()?, nextflow })
+    }
+
+    /// The command that runs the tests of a profile for which everything is there. Those that need Python packages or Java are
+    /// marked as ignored, for `cargo test`.
+    fn tests(&self, profile: &str) -> Result<Command> {
+        let mut command = tests(profile)?;
+        if let Some(scripts) = &self.prmon {
+            command.env(prmon::VARIABLE, scripts);
+        }
+        if let Some(archives) = &self.nextflow {
+            command.env(nextflow::VARIABLE, archives);
+        }
+        if !is_root() {
+            // cargo builds as our own user, and only the test programs run as root. What we cannot kill then, timeout(1) does.
+            let runner =
+                "sudo --non-interactive --preserve-env timeout --foreground --kill-after=10 1200";
+            command.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
+            command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner);
+        }
+        command.args(["--run-ignored", "all"]);
+        let missing = self.missing();
+        if !missing.is_empty() {
+            let filter = format!("not (kind(test) & test(/(^|::)({})::/))", missing.join("|"));
+            command.args(["--filterset", &filter]);
+        }
+        Ok(command)
+    }
+
+    /// Modules of tests for which something is missing. Spark is not among them because of an index: where its package cannot be
+    /// installed, its tests fail.
+    fn missing(&self) -> Vec<&'static str> {
+        let mut missing = Vec::new();
+        missing.extend(self.without_index.is_some().then_some(PYPI));
+        if !self.with_java {
+            missing.extend(JAVA);
+        } else if self.nextflow.is_none() {
+            missing.push("nextflow");
+        }
+        missing
+    }
+
+    /// Says which tests did not run, and why.
+    fn tell(&self) {
+        if self.prmon.is_none() {
+            println!(
+                "NOT RUN: prmon's own scripts on our export; their repository cannot be reached."
+            );
+        }
+        if !self.with_java {
+            println!("NOT RUN: the tests that need Java.");
+        } else if self.nextflow.is_none() {
+            println!("NOT RUN: the test that records Nextflow, whose archives cannot be reached.");
+        }
+        if let Some(reason) = &self.without_index {
+            println!("NOT RUN: the tests that need Python packages. {reason}");
+        }
+    }
+}
 
 /// Runs lints, builds everything and runs every test; with arguments, only the tests that they select.
 ///
@@ -21,75 +102,46 @@ pub(crate) fn run(no_java: bool, arguments: &[String]) -> Result<()> {
     if !no_java {
         setup::run(setup::SPARK)?;
     }
-    // Tests that need Python packages are marked as ignored, for `cargo test`.
-    let without_index = match payloads::pythia8() {
-        Ok(()) => None,
-        Err(error) => Some(error.downcast::<Unavailable>()?),
-    };
+    if !is_root() {
+        // Now, as tests run where nobody is asked for a password.
+        execute(Command::new("sudo").arg("--validate"))?;
+    }
+    let there = There::find(no_java)?;
     // Tests of the command line run it, also when only some of them are selected.
     built(&["proctrace-payload"])?;
-    let prmon = prmon::scripts()?;
-    let nextflow = if no_java { None } else { nextflow::archives()? };
-    let tests = |profile: &str| -> Result<Command> {
-        let mut command = tests(profile)?;
-        if let Some(scripts) = &prmon {
-            command.env(prmon::VARIABLE, scripts);
-        }
-        if let Some(archives) = &nextflow {
-            command.env(nextflow::VARIABLE, archives);
-        }
-        if !is_root() {
-            // cargo builds as our own user, and only the test programs run as root.
-            let runner = "sudo --preserve-env";
-            command.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
-            command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner);
-        }
-        Ok(command)
-    };
-    const ALL: [&str; 2] = ["--run-ignored", "all"];
     if !arguments.is_empty() {
-        let ignored: &[&str] = if without_index.is_none() { &ALL } else { &[] };
-        return execute(tests("default")?.args(ignored).args(arguments));
+        let ended = execute(there.tests("default")?.args(arguments));
+        there.tell();
+        return ended;
     }
-    let mut parts = vec![Part::of_checks("lint", || {
-        lint::run()?;
-        verifier::run(false)
-    })];
-    for profile in ["portable", "root", "browser"] {
-        parts.push(part(profile, &mut tests(profile)?)?);
+    let has_lints = lint::are_there();
+    let mut parts = Vec::new();
+    if has_lints {
+        parts.push(Part::of_checks("lint", lint::run));
     }
-    if without_index.is_none() {
-        parts.push(part("python", tests("python")?.args(ALL))?);
-    }
-    if !no_java {
-        // Not without an index, too: where its packages cannot be installed, this fails.
-        let mut java = tests("java")?;
-        java.args(ALL);
-        if nextflow.is_none() {
-            java.args(["--filterset", "not test(/(^|::)nextflow::/)"]);
+    parts.push(Part::of_checks("verifier", || verifier::run(false)));
+    for profile in ["portable", "root", "browser", "python", "java"] {
+        let is_there = match profile {
+            "python" => there.without_index.is_none(),
+            "java" => there.with_java,
+            _ => true,
+        };
+        if is_there {
+            parts.push(Part::of_tests(profile, &mut there.tests(profile)?));
         }
-        parts.push(part("java", &mut java)?);
     }
     parts.push(Part::of_checks("examples", || {
         execute(cargo().args(["test", "--release", "--workspace", "--doc", "--quiet"]))
     }));
     print!("{}", Part::table(&parts));
-    if prmon.is_none() {
-        println!("NOT RUN: prmon's own scripts on our export; their repository cannot be reached.");
-    }
-    if nextflow.is_none() && !no_java {
-        println!("NOT RUN: the test that records Nextflow, whose archives cannot be reached.");
-    }
-    if no_java {
-        println!("NOT RUN: the tests that need Java.");
-    }
-    if let Some(reason) = without_index {
-        println!("NOT RUN: the tests that need Python packages. {reason}");
+    there.tell();
+    if !has_lints {
+        println!("NOT RUN: lints. Rust has no rustfmt or no clippy here.");
     }
     Part::verdict(&parts)
 }
 
-/// Builds all tests as [`run`] does, so that nothing is built twice, and runs those that need no privileges.
+/// Builds all tests as [`run`] does, so that nothing is built twice, and runs those that need no rights.
 ///
 /// # Errors
 /// If a test fails.
@@ -105,53 +157,79 @@ fn tests(profile: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Runs the tests of a part; that some of them fail is in its results.
-fn part(profile: &'static str, tests: &mut Command) -> Result<Part> {
-    println!("\n== {profile}\n$ {}", line(tests));
-    let results = root().join("target/nextest").join(profile).join("junit.xml");
-    // Those of an earlier run are not taken for those of this one.
-    if results.exists() {
-        fs::remove_file(&results)
-            .with_context(|| format!("cannot remove {}", results.display()))?;
-    }
-    let begin = Instant::now();
-    let status = tests.status().with_context(|| format!("cannot run {}", line(tests)))?;
-    let Ok(text) = fs::read_to_string(&results) else {
-        bail!("{} failed ({status}), and left no results", line(tests));
-    };
-    let part = Part::of_tests(profile, begin.elapsed(), &text)?;
-    if status.success() != part.failed().is_empty() {
-        bail!("{} ended with {status}, and {} tests failed", line(tests), part.failed().len());
-    }
-    Ok(part)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
 
     use xtask::run::root;
+
+    use super::*;
+
+    /// Files below a folder, with those of its folders.
+    fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                files_below(&path, found);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// The files of the test programs of all crates.
+    fn files() -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for crates in ["crates", "analysis"] {
+            for crate_ in fs::read_dir(root().join(crates)).unwrap() {
+                let place = crate_.unwrap().path().join("tests/it");
+                if place.is_dir() {
+                    files_below(&place, &mut found);
+                }
+            }
+        }
+        found
+    }
 
     /// A file that is not listed is never compiled, and its tests never run.
     #[test]
     fn every_file_of_tests_is_a_module() {
         let mut listed = 0;
-        for folder in ["", "/alone", "/root", "/alone/root", "/browser", "/pypi"] {
-            for crate_ in fs::read_dir(root().join("crates")).unwrap() {
-                let place = crate_.unwrap().path().join(format!("tests/it{folder}"));
-                let Ok(files) = fs::read_dir(&place) else { continue };
-                let list = ["main.rs", "mod.rs"].map(|name| fs::read_to_string(place.join(name)));
-                let list = list.into_iter().flatten().collect::<String>();
-                for file in files.map(|file| file.unwrap().path()) {
-                    let name = file.file_stem().unwrap().to_str().unwrap();
-                    let is_module = file.extension().is_some_and(|it| it == "rs");
-                    if is_module && !["main", "mod"].contains(&name) {
-                        assert!(list.contains(&format!("mod {name};\n")), "{}", file.display());
-                        listed += 1;
-                    }
+        for file in files() {
+            let name = file.file_stem().unwrap().to_str().unwrap();
+            if ["main", "mod"].contains(&name) {
+                continue;
+            }
+            let folder = file.parent().unwrap();
+            let list = ["main.rs", "mod.rs"].map(|name| folder.join(name));
+            // Of a folder beside a file of its name.
+            let list = list.into_iter().chain([folder.with_extension("rs")]);
+            let list: String = list.flat_map(fs::read_to_string).collect();
+            assert!(list.contains(&format!("mod {name};\n")), "{}", file.display());
+            listed += 1;
+        }
+        assert!(listed > 80, "{listed}");
+    }
+
+    /// Ignored tests of other modules would never run.
+    #[test]
+    fn what_is_ignored_is_in_a_module_that_says_what_it_needs() {
+        let mut ignored = 0;
+        for file in files() {
+            let text = fs::read_to_string(&file).unwrap();
+            let path = file.to_str().unwrap();
+            let mut of_module =
+                [PYPI].iter().chain(&JAVA).any(|it| path.contains(&format!("/{it}/")));
+            for line in text.lines() {
+                let opens = |name: &&str| line == format!("mod {name} {{");
+                of_module |= [PYPI].iter().chain(&JAVA).any(opens);
+                if line.trim_start().starts_with("#[ignore") {
+                    assert!(of_module, "{path}: {line}");
+                    ignored += 1;
                 }
             }
         }
-        assert!(listed > 80, "{listed}");
+        assert!(ignored > 15, "{ignored}");
     }
 }

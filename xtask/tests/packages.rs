@@ -107,7 +107,7 @@ fn a_debian_package_has_all_that_it_should() {
 #[test]
 fn an_rpm_has_all_that_it_should() {
     if !xtask::run::exists("rpmbuild") {
-        // `cargo xtask test` installs it; without root nothing is. Past the capture of tests:
+        // `cargo xtask test` installs it; without root nothing is. Shown by nextest, past the capture of tests:
         let _ = writeln!(std::io::stderr(), "packaging/rpm was not tested: there is no rpmbuild");
         return;
     }

@@ -10,8 +10,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, GroupByExpr, JoinConstraint, JoinOperator, Select,
-    SelectItem, Statement, Visit, VisitMut, Visitor, VisitorMut,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, GroupByExpr, JoinConstraint,
+    JoinOperator, Select, SelectItem, Statement, Visit, VisitMut, Visitor, VisitorMut,
 };
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::{Parser, ParserOptions};
@@ -89,9 +89,18 @@ fn is_narrow(kind: &DataType) -> bool {
         | DataType::SmallIntUnsigned(_)
         | DataType::Int2Unsigned(_)
         | DataType::UInt16 => true,
-        // The engine reads these names, too.
+        DataType::Array(
+            ArrayElemTypeDef::AngleBracket(kind)
+            | ArrayElemTypeDef::SquareBracket(kind, _)
+            | ArrayElemTypeDef::Parenthesis(kind),
+        ) => is_narrow(kind),
+        // The engine reads these names, too, in quotes or not.
         DataType::Custom(name, _) => {
-            ["uint1", "uint2"].contains(&name.to_string().to_lowercase().as_str())
+            let name = name.0.last().and_then(|part| part.as_ident());
+            name.is_some_and(|name| {
+                let names = ["uint1", "uint2", "utinyint", "usmallint"];
+                names.contains(&name.value.to_lowercase().as_str())
+            })
         }
         _ => false,
     }
@@ -230,9 +239,18 @@ mod tests {
 
     #[test]
     fn types_that_the_engine_lacks_are_refused() {
-        for kind in
-            ["TINYINT UNSIGNED", "SMALLINT UNSIGNED", "UTINYINT", "USMALLINT", "uint1", "uint2"]
-        {
+        for kind in [
+            "\"uint1\"",
+            "\"UTinyInt\"",
+            "UTINYINT[]",
+            "ARRAY<SMALLINT UNSIGNED>",
+            "TINYINT UNSIGNED",
+            "SMALLINT UNSIGNED",
+            "UTINYINT",
+            "USMALLINT",
+            "uint1",
+            "uint2",
+        ] {
             let said = refused(&format!("SELECT CAST(pid AS {kind}) AS p FROM processes"));
             assert!(said.ends_with("no column has so few bits; write INTEGER UNSIGNED"), "{said}");
         }

@@ -161,7 +161,11 @@ impl Target {
             flags.extend(ZSTD_WITHOUT.map(without));
         }
         if !flags.is_empty() {
-            build.env(format!("CFLAGS_{name}"), flags.join(" "));
+            // After those of the user, which they would replace.
+            let variable = format!("CFLAGS_{name}");
+            let own = std::env::var(&variable).or_else(|_| std::env::var("CFLAGS"));
+            flags.splice(0..0, own);
+            build.env(variable, flags.join(" "));
         }
         execute(&mut build)
     }

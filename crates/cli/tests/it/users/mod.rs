@@ -40,7 +40,7 @@ impl Stage {
     /// A world-accessible directory with a recorder that its user may run.
     pub(crate) fn new() -> Self {
         static STAGES: AtomicU32 = AtomicU32::new(0);
-        // A number of users for each process of tests, of which others run at the same time.
+        // Derived from the number of this process: no two test processes that run at the same time share a user.
         let stage = STAGES.fetch_add(1, Ordering::Relaxed);
         assert!(stage < STAGES_MAX);
         let user = 1_000_000 + 2 * (STAGES_MAX * std::process::id() + stage);
