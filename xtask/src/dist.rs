@@ -40,6 +40,9 @@ pub(crate) struct DistArgs {
     /// Build only the archives of the recorder.
     #[arg(long, conflicts_with = "dynamic")]
     only_recorder: bool,
+    /// Build only for the architecture of this machine.
+    #[arg(long, conflicts_with = "dynamic")]
+    native: bool,
     /// Link with this system's C library, for a package of this system: needs no musl-gcc.
     #[arg(long)]
     dynamic: bool,
@@ -48,7 +51,10 @@ pub(crate) struct DistArgs {
 /// Builds all files below target/dist, in a folder for each architecture, and those of a release into target/dist/release.
 pub(crate) fn run(args: &DistArgs) -> Result<()> {
     setup::run(if args.dynamic { setup::BUILD } else { setup::DIST })?;
-    let targets = if args.dynamic { vec![Target::of_this_system()?] } else { Target::all()? };
+    let targets = match args {
+        DistArgs { dynamic: true, .. } => vec![Target::of_this_system()?],
+        _ => Target::all(args.native)?,
+    };
     let dist = target_dir()?.join("dist");
     let release = dist.join("release");
     let made: &[&str] = match args.only_recorder {

@@ -58,13 +58,14 @@ impl Target {
         std::iter::once(Self::native()).chain(others).collect()
     }
 
-    /// Those of them that there are compilers for; says which are left out.
+    /// Those of them that there are compilers for, or only that of this machine; says which are left out.
     ///
     /// # Errors
     /// If what this machine needs is missing.
-    pub(crate) fn all() -> Result<Vec<Self>> {
+    pub(crate) fn all(native: bool) -> Result<Vec<Self>> {
         let mut targets = Vec::new();
-        for target in Self::known() {
+        let known = Self::known().into_iter();
+        for target in known.take(if native { 1 } else { usize::MAX }) {
             match target.lacking()? {
                 None => targets.push(target),
                 Some(what) => {
