@@ -29,9 +29,10 @@ fn it_is_kept_by_what_it_was_made_of() {
 }
 
 #[test]
-fn a_first_budget_reads_like_this() {
+fn a_first_budget_has_these_limits() {
     let runs = [job("a.ptrace", 100.0, 1.0, 3, 4.0), job("b.ptrace", 101.0, 1.0, 3, 4.2)];
-    insta::assert_snapshot!(init(&runs).0);
+    let budget: toml::Value = toml::from_str(&init(&runs).0).unwrap();
+    insta::assert_json_snapshot!(budget);
 }
 
 /// Two runs that differ do not say how much others will. A third that differs as much again is no regression.
