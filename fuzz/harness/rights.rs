@@ -1,7 +1,7 @@
 //! Any caller and any task: the rules of bpf/rights.bpf.h let the caller see the task exactly if the kernel would let
 //! it open /proc/PID/environ, as that is written down here once more, from the kernel's sources.
 //!
-//! In pairs of real processes the kernel itself is asked (crates/cli/tests/it/rights_pairs.rs); here are the combinations
+//! In pairs of real processes the kernel itself is asked (crates/cli/tests/it/root/rights_pairs.rs); here are the combinations
 //! of ids, capabilities, maps and namespaces that nobody sets up.
 
 use proctrace_fixtures::rights::{Case, Map, NAMESPACES, Namespace, RANGES, Range, may_see};

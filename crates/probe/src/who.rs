@@ -171,37 +171,39 @@ impl TaskRecords {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use std::os::unix::fs::MetadataExt;
+    mod root {
+        use super::super::*;
+        use std::os::unix::fs::MetadataExt;
 
-    #[test]
-    fn a_process_is_found_with_its_ids() {
-        let mut records = TaskRecords::load().expect("the test needs root");
-        let me = records.credentials(std::process::id()).unwrap().expect("it is alive");
-        let ids = rustix::process::getuid().as_raw();
-        assert_eq!((me.uids, me.is_one_user()), ([ids; 3], true));
-        assert_eq!((me.user_ns_level, me.pid_level, me.owner), (0, 0, ids));
-        let sets = rustix::thread::capabilities(None).unwrap();
-        assert_eq!(me.permitted, sets.permitted.bits());
-        assert_eq!(me.effective, sets.effective.bits());
-        let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
-        let path = own.lines().find_map(|line| line.strip_prefix("0::")).expect("version 2");
-        let directory = std::fs::metadata(format!("/sys/fs/cgroup{path}"));
-        if let Ok(directory) = directory {
-            assert_eq!(me.cgroup, directory.ino());
+        #[test]
+        fn a_process_is_found_with_its_ids() {
+            let mut records = TaskRecords::load().expect("the test needs root");
+            let me = records.credentials(std::process::id()).unwrap().expect("it is alive");
+            let ids = rustix::process::getuid().as_raw();
+            assert_eq!((me.uids, me.is_one_user()), ([ids; 3], true));
+            assert_eq!((me.user_ns_level, me.pid_level, me.owner), (0, 0, ids));
+            let sets = rustix::thread::capabilities(None).unwrap();
+            assert_eq!(me.permitted, sets.permitted.bits());
+            assert_eq!(me.effective, sets.effective.bits());
+            let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+            let path = own.lines().find_map(|line| line.strip_prefix("0::")).expect("version 2");
+            let directory = std::fs::metadata(format!("/sys/fs/cgroup{path}"));
+            if let Ok(directory) = directory {
+                assert_eq!(me.cgroup, directory.ino());
+            }
+            assert_eq!(records.credentials(u32::MAX).unwrap(), None);
+            let is_in_use = |records: &mut TaskRecords, id| records.are_in_use(&[id]).unwrap();
+            // One of its own maps, found as anybody would: its descriptor is not public.
+            let is_map = |fd: &std::path::Path| {
+                std::fs::read_link(fd).is_ok_and(|link| link.ends_with("anon_inode:bpf-map"))
+            };
+            let entries = std::fs::read_dir("/proc/self/fd").unwrap();
+            let map = entries.map(|entry| entry.unwrap().path()).find(|fd| is_map(fd)).unwrap();
+            let number: i32 = map.file_name().unwrap().to_str().unwrap().parse().unwrap();
+            // SAFETY: it is open as long as `records` is.
+            let map = unsafe { BorrowedFd::borrow_raw(number) };
+            let id = MapId::of(map).unwrap();
+            assert!(is_in_use(&mut records, id) && !is_in_use(&mut records, MapId(u32::MAX)));
         }
-        assert_eq!(records.credentials(u32::MAX).unwrap(), None);
-        let is_in_use = |records: &mut TaskRecords, id| records.are_in_use(&[id]).unwrap();
-        // One of its own maps, found as anybody would: its descriptor is not public.
-        let is_map = |fd: &std::path::Path| {
-            std::fs::read_link(fd).is_ok_and(|link| link.ends_with("anon_inode:bpf-map"))
-        };
-        let entries = std::fs::read_dir("/proc/self/fd").unwrap();
-        let map = entries.map(|entry| entry.unwrap().path()).find(|fd| is_map(fd)).unwrap();
-        let number: i32 = map.file_name().unwrap().to_str().unwrap().parse().unwrap();
-        // SAFETY: it is open as long as `records` is.
-        let map = unsafe { BorrowedFd::borrow_raw(number) };
-        let id = MapId::of(map).unwrap();
-        assert!(is_in_use(&mut records, id) && !is_in_use(&mut records, MapId(u32::MAX)));
     }
 }

@@ -4,9 +4,10 @@ use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use nix::unistd::{Gid, Uid};
+use nix::unistd::{Gid, Pid, Uid};
+use proctrace_wire::Outcome;
 
 use crate::cgroup::OwnCgroup;
 
@@ -18,6 +19,34 @@ pub struct Command {
     pub(crate) environment: Vec<CString>,
     pub(crate) identity: Option<Identity>,
     pub(crate) cgroup: Option<Arc<OwnCgroup>>,
+    pub(crate) fate: Fate,
+}
+
+/// What has become of a command: known although its recording has failed. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Fate(Arc<Mutex<Stage>>);
+
+/// How far a command has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stage {
+    /// It has not been executed.
+    #[default]
+    NotStarted,
+    /// It has been executed, in this child of the recorder, which has not been waited for.
+    Started(Pid),
+    /// It has ended, and has been waited for.
+    Ended(Outcome),
+}
+
+impl Fate {
+    /// How far the command has come.
+    pub fn stage(&self) -> Stage {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set(&self, stage: Stage) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = stage;
+    }
 }
 
 /// The identity that a command runs as.
@@ -54,7 +83,15 @@ impl Command {
                 .collect(),
             identity: None,
             cgroup: None,
+            fate: Fate::default(),
         }
+    }
+
+    /// Tells what becomes of it there.
+    #[must_use]
+    pub fn telling(mut self, fate: Fate) -> Self {
+        self.fate = fate;
+        self
     }
 
     /// Runs it with another identity, which only root can do.

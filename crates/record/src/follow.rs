@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use proctrace_trace::Ended;
 
+use crate::command::Stage;
 use crate::error::RecordError;
 use crate::options::Wait;
 use crate::session::Session;
@@ -101,6 +102,9 @@ impl Session<'_> {
         {
             let reaped = self.source.reap(root);
             self.payload = reaped.map_err(RecordError::system("wait for the command"))?;
+            if let (Some(fate), Some(payload)) = (self.fate, &self.payload) {
+                fate.set(Stage::Ended(payload.outcome));
+            }
         }
         Ok(())
     }

@@ -65,7 +65,7 @@ mod usage;
 pub use cgroup::{OwnCgroup, cgroup_root};
 pub use cgroup_pattern::{CgroupDirectory, CgroupPattern, JOB_CGROUPS, PatternError};
 pub use clock::{boot_ns, nanoseconds, unix_ns};
-pub use command::{Command, Identity, ResolveError, find_program};
+pub use command::{Command, Fate, Identity, ResolveError, Stage, find_program};
 pub use count::Counts;
 pub use environment::{job_variables, variables};
 pub use error::RecordError;

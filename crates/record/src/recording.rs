@@ -4,7 +4,7 @@ use nix::unistd::Pid;
 
 use crate::alarm::Alarm;
 use crate::cgroup::OwnCgroup;
-use crate::command::Command;
+use crate::command::{Command, Stage};
 use crate::error::RecordError;
 use crate::finish::Finished;
 use crate::intake::Intake;
@@ -45,6 +45,7 @@ pub fn record(
         payload: None,
         exit_seen: None,
         told_of_waiting: false,
+        fate: command.map(|command| &command.fate),
         own_cgroup: command.and_then(|command| command.cgroup.as_deref()),
         intake: Intake::new(sink, options),
         samples: Vec::new(),
@@ -69,7 +70,11 @@ fn start(
         Hold::No => None,
         Hold::UntilSeized(preparation) => Some(Held { preparation, seize: &mut seize }),
     };
-    launch(command, signals.before(), cgroup, held).map_err(|error| match error {
+    let started = launch(command, signals.before(), cgroup, held);
+    if let Ok(root) = started {
+        command.fate.set(Stage::Started(root));
+    }
+    started.map_err(|error| match error {
         LaunchError::Fork(source) => RecordError::Launch(source),
         LaunchError::Exec(source) => {
             let program = command.program.to_string_lossy().into_owned();

@@ -7,6 +7,7 @@ use proctrace_trace::{LossCount, PayloadUsage};
 
 use crate::alarm::Alarm;
 use crate::cgroup::OwnCgroup;
+use crate::command::Fate;
 use crate::error::RecordError;
 use crate::intake::Intake;
 use crate::machine::Reading;
@@ -32,6 +33,8 @@ pub(crate) struct Session<'a> {
     /// Time at which that was first acted upon: the grace begins.
     pub(crate) exit_seen: Option<Instant>,
     pub(crate) told_of_waiting: bool,
+    /// Where it is told what becomes of the command, if there is one.
+    pub(crate) fate: Option<&'a Fate>,
     pub(crate) own_cgroup: Option<&'a OwnCgroup>,
     pub(crate) intake: Intake<'a>,
     /// The last pass over all tasks.

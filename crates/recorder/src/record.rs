@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use proctrace_record::{
-    Command, Finished, Identity, Options, OwnCgroup, RecordError, ResolveError, Scope, Signals,
-    find_program, header, job_variables, record, usage,
+    Command, Fate, Finished, Identity, Options, OwnCgroup, RecordError, ResolveError, Scope,
+    Signals, find_program, header, job_variables, record, usage,
 };
 use proctrace_trace::{self as trace, Outcome};
 use proctrace_wire::escape::to_bytes;
@@ -38,12 +38,12 @@ use settings::{backend, options};
 pub fn run(args: &RecordArgs, summaries: &dyn Summaries) -> Result<ExitCode> {
     // Without the recorder, nobody would make the command one of another user.
     if args.job_first && matches!(invoker::find(args.user.as_deref()), Ok(None)) {
-        return job_first::run(args, || run_or_fail(args, summaries));
+        return job_first::run(args, |fate| run_or_fail(args, summaries, fate));
     }
-    run_or_fail(args, summaries)
+    run_or_fail(args, summaries, Fate::default())
 }
 
-fn run_or_fail(args: &RecordArgs, summaries: &dyn Summaries) -> Result<ExitCode> {
+fn run_or_fail(args: &RecordArgs, summaries: &dyn Summaries, fate: Fate) -> Result<ExitCode> {
     summaries.check()?;
     if let Some(patterns) = &args.per_cgroup {
         return node::run(args, patterns, summaries);
@@ -61,7 +61,7 @@ fn run_or_fail(args: &RecordArgs, summaries: &dyn Summaries) -> Result<ExitCode>
                 job = batch_job(&environment);
             }
             match command(&args.command, environment, identity.as_ref()) {
-                Ok(command) => Some(command),
+                Ok(command) => Some(command.telling(fate)),
                 Err(error) => return Ok(cannot_execute(&error)),
             }
         }

@@ -221,6 +221,27 @@ fn a_storm_behind_a_stopped_recorder_is_counted() {
     assert!(recorded.stderr().contains("lost"), "{}", recorded.stderr());
 }
 
+/// The recorder has other children than the command: by ptrace, the one that traces. Its status was taken for that of the job,
+/// which did not run.
+#[test]
+fn a_job_whose_recording_cannot_begin_runs_alone() {
+    for backend in ["auto", "ptrace"] {
+        let directory = tempfile::tempdir().unwrap();
+        let children =
+            "read -r children < /proc/$$/task/$$/children; echo \"ran [$children]\"; exit 3";
+        let output = Command::new(env!("CARGO_BIN_EXE_proctrace"))
+            .args(["record", "--job-first", "--backend", backend, "--output"])
+            .arg(directory.path())
+            .args(["--", "sh", "-c", children])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("this job is not recorded, and runs all the same"), "{said}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "ran []\n", "{backend}: {said}");
+        assert_eq!(output.status.code(), Some(3), "{backend}: {said}");
+    }
+}
+
 mod root {
     use super::*;
 

@@ -136,29 +136,6 @@ fn the_cause_says_what_was_looked_for_last() {
     assert_eq!(cause("true; sh -c 'exit 3'")["last_failed"], serde_json::Value::Null);
 }
 
-/// Signals that the kernel sends for what a process does have their reason: who does not read any more, which limit
-/// was reached. The shell's own status proves that each was that signal.
-#[test]
-fn the_kernels_own_signals_have_their_reason() {
-    let burn = fixture("burn");
-    let burn = burn.display();
-    for (script, code, signal, reason) in [
-        ("set -o pipefail; yes | head -1; exit $?", 141, "SIGPIPE", "as head (pid "),
-        ("ulimit -f 10; dd if=/dev/zero of=big bs=1024 count=1000", 153, "SIGXFSZ", "ulimit -f"),
-        (&format!("ulimit -t 1; {burn} 5000 0"), 137, "SIGKILL", "hard limit of CPU time"),
-        (&format!("ulimit -S -t 1; {burn} 5000 0"), 152, "SIGXCPU", "ulimit -t"),
-        // What it sends to itself is no doing of the kernel's.
-        ("bash -c 'kill -PIPE $$'", 141, "SIGPIPE", "from itself"),
-    ] {
-        let recorded = Recorder::new().run(["bash", "-ec", script]);
-        assert_eq!(recorded.code(), code, "{script}: {}", recorded.stderr());
-        let cause = report(&recorded.trace())["ends"]["cause"][0].clone();
-        assert_eq!(cause["how"], signal, "{script}: {cause}");
-        let said = format!("from {}", text(&cause["sent_by"]));
-        assert!(said.contains(reason), "{script}: {said}");
-    }
-}
-
 /// A shell looks for a program before it forks: those look-ups are its own, and stand with the child that they were for.
 #[test]
 fn show_says_where_the_parent_looked_for_the_program() {
@@ -179,6 +156,34 @@ fn show_says_where_the_parent_looked_for_the_program() {
 
 mod root {
     use super::*;
+
+    /// Signals that the kernel sends for what a process does have their reason: who does not read any more, which limit
+    /// was reached. The shell's own status proves that each was that signal.
+    #[test]
+    fn the_kernels_own_signals_have_their_reason() {
+        let burn = fixture("burn");
+        let burn = burn.display();
+        for (script, code, signal, reason) in [
+            ("set -o pipefail; yes | head -1; exit $?", 141, "SIGPIPE", "as head (pid "),
+            (
+                "ulimit -f 10; dd if=/dev/zero of=big bs=1024 count=1000",
+                153,
+                "SIGXFSZ",
+                "ulimit -f",
+            ),
+            (&format!("ulimit -t 1; {burn} 5000 0"), 137, "SIGKILL", "hard limit of CPU time"),
+            (&format!("ulimit -S -t 1; {burn} 5000 0"), 152, "SIGXCPU", "ulimit -t"),
+            // What it sends to itself is no doing of the kernel's.
+            ("bash -c 'kill -PIPE $$'", 141, "SIGPIPE", "from itself"),
+        ] {
+            let recorded = Recorder::new().run(["bash", "-ec", script]);
+            assert_eq!(recorded.code(), code, "{script}: {}", recorded.stderr());
+            let cause = report(&recorded.trace())["ends"]["cause"][0].clone();
+            assert_eq!(cause["how"], signal, "{script}: {cause}");
+            let said = format!("from {}", text(&cause["sent_by"]));
+            assert!(said.contains(reason), "{script}: {said}");
+        }
+    }
 
     #[test]
     fn the_out_of_memory_killer_is_named_as_the_cause() {

@@ -344,23 +344,23 @@ fn what_others_use_of_the_machine_is_known() {
     assert!(least > 5.0, "{least}");
 }
 
-#[test]
-fn what_sleeps_costs_no_samples() {
-    let events = Recorder::new().option(["--interval", "5ms"]).run(["sleep", "0.5"]).sound(0);
-    let sleeps = |wait: &&Value| wait["waits_for"] == "timer";
-    let sleep = events.kind("wait").find(sleeps).unwrap();
-    let meanwhile = u64_of(&sleep["since_ns"])..u64_of(&sleep["woken_ns"]);
-    let count = |kind: &str| {
-        let times = events.kind(kind).map(|event| u64_of(&event["time_ns"]));
-        times.filter(|time_ns| meanwhile.contains(time_ns)).count()
-    };
-    assert!(count("tick") > 10, "{}", count("tick"));
-    // That it sleeps is a change.
-    assert!(count("sample") <= 1, "{}", count("sample"));
-}
-
 mod root {
     use super::*;
+
+    #[test]
+    fn what_sleeps_costs_no_samples() {
+        let events = Recorder::new().option(["--interval", "5ms"]).run(["sleep", "0.5"]).sound(0);
+        let sleeps = |wait: &&Value| wait["waits_for"] == "timer";
+        let sleep = events.kind("wait").find(sleeps).unwrap();
+        let meanwhile = u64_of(&sleep["since_ns"])..u64_of(&sleep["woken_ns"]);
+        let count = |kind: &str| {
+            let times = events.kind(kind).map(|event| u64_of(&event["time_ns"]));
+            times.filter(|time_ns| meanwhile.contains(time_ns)).count()
+        };
+        assert!(count("tick") > 10, "{}", count("tick"));
+        // That it sleeps is a change.
+        assert!(count("sample") <= 1, "{}", count("sample"));
+    }
 
     #[test]
     fn every_spawned_process_has_a_fork_an_exec_and_an_exit() {

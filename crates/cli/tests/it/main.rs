@@ -5,7 +5,6 @@
 mod accidents;
 mod advise;
 mod alone;
-mod broker_attempts;
 mod browser;
 mod clocks;
 mod common;
@@ -48,7 +47,6 @@ mod pypi;
 mod query;
 mod readers;
 mod resources;
-mod rights_pairs;
 mod root;
 mod runners;
 mod screens;

@@ -190,32 +190,6 @@ fn a_signal_to_the_recorder_reaches_the_command() {
 }
 
 #[test]
-fn a_message_reaches_the_command_with_its_value() {
-    for backend in ["ebpf", "ptrace"] {
-        let mut recorder = Recorder::new().option(["--backend", backend]);
-        let script = "import signal, sys\nwanted = {signal.SIGUSR1, signal.SIGRTMIN + 5, signal.SIGCONT, signal.SIGWINCH}\n\
-            signal.pthread_sigmask(signal.SIG_BLOCK, wanted)\nprint('ready', flush=True)\n\
-            for _ in range(4):\n info = signal.sigwaitinfo(wanted)\n print(info.si_signo, info.si_code, flush=True)\n";
-        let child = start(&mut recorder, &format!("exec python3 -c \"{script}\""));
-        let pid = child.id().to_string();
-        let mut out = Vec::new();
-        for (number, queued) in [("10", false), ("39", true), ("28", false), ("18", false)] {
-            let value: &[&str] = if queued { &["--queue", "7"] } else { &[] };
-            let mut command = Command::new("/usr/bin/kill");
-            let sent = command.args(value).args(["-s", number, &pid]).status();
-            assert!(sent.unwrap().success());
-            out.push(if queued { format!("{number} -1") } else { format!("{number} 0") });
-        }
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let mut got: Vec<&str> = std::str::from_utf8(&output.stdout).unwrap().lines().collect();
-        got.sort_unstable();
-        out.sort_unstable();
-        assert_eq!(got, out, "{backend}");
-    }
-}
-
-#[test]
 fn a_command_that_handles_a_signal_is_left_to_it() {
     let mut recorder = Recorder::new();
     // A loop that forks nothing: dash's child, hit between fork and exec, would run the trap as well.
@@ -329,6 +303,32 @@ fn hostile_names_reach_no_terminal() {
 
 mod root {
     use super::*;
+
+    #[test]
+    fn a_message_reaches_the_command_with_its_value() {
+        for backend in ["ebpf", "ptrace"] {
+            let mut recorder = Recorder::new().option(["--backend", backend]);
+            let script = "import signal, sys\nwanted = {signal.SIGUSR1, signal.SIGRTMIN + 5, signal.SIGCONT, signal.SIGWINCH}\n\
+                signal.pthread_sigmask(signal.SIG_BLOCK, wanted)\nprint('ready', flush=True)\n\
+                for _ in range(4):\n info = signal.sigwaitinfo(wanted)\n print(info.si_signo, info.si_code, flush=True)\n";
+            let child = start(&mut recorder, &format!("exec python3 -c \"{script}\""));
+            let pid = child.id().to_string();
+            let mut out = Vec::new();
+            for (number, queued) in [("10", false), ("39", true), ("28", false), ("18", false)] {
+                let value: &[&str] = if queued { &["--queue", "7"] } else { &[] };
+                let mut command = Command::new("/usr/bin/kill");
+                let sent = command.args(value).args(["-s", number, &pid]).status();
+                assert!(sent.unwrap().success());
+                out.push(if queued { format!("{number} -1") } else { format!("{number} 0") });
+            }
+            let output = child.wait_with_output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{output:?}");
+            let mut got: Vec<&str> = std::str::from_utf8(&output.stdout).unwrap().lines().collect();
+            got.sort_unstable();
+            out.sort_unstable();
+            assert_eq!(got, out, "{backend}");
+        }
+    }
 
     /// Times of the recorder and of the kernel are those of one clock.
     #[test]

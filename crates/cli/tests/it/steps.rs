@@ -263,83 +263,6 @@ fn run_workflow_in(around: &str, place: &Path, workflow: &Value, backend: &str) 
 }
 
 #[test]
-fn files_between_stages_of_a_workflow_are_those_that_its_commands_imply() {
-    for backend in ["ebpf", "ptrace"] {
-        let place = tempfile::tempdir().unwrap();
-        // Resolved, as the paths of files are.
-        let place = place.path().canonicalize().unwrap();
-        let (workflow, expected) = workflow(3);
-        let recorded = run_workflow(&place, &workflow, backend);
-        let trace = recorded.trace();
-        let mut got = edges_of(&graph_of(&place, &trace));
-        // The runner is no step, and what it reads no edge.
-        got.remove("./workflow.json");
-        assert_eq!(got, expected, "{backend}");
-        let steps = place.join("workflow.json");
-        let files = section(&trace, "step-files", &["--steps", steps.to_str().unwrap()]);
-        assert_eq!(files["step_missing_needs"], json!([]), "{files:#}");
-        assert_eq!(files["step_unused_needs"], json!([]), "{files:#}");
-    }
-}
-
-/// Nothing but their processes tells these apart.
-#[test]
-fn stages_with_the_same_command_are_known_by_the_log_of_the_runner() {
-    let place = tempfile::tempdir().unwrap();
-    let stage = |name: &str, needs: &[&str]| json!({"name": name, "needs": needs, "cwd": "./", "cmd": "sleep 0.1; true"});
-    let workflow =
-        json!({"stages": [stage("a_1", &[]), stage("a_2", &[]), stage("last", &["a_1", "a_2"])]});
-    // The second time in a pid namespace of the runner's own, whose numbers are in its log.
-    for around in ["", "unshare --pid --fork --mount-proc "] {
-        let recorded = run_workflow_in(around, place.path(), &workflow, "ebpf");
-        let (workflow, log) =
-            (place.path().join("workflow.json"), place.path().join("pipeline_action_1.log"));
-        let sql = "select step, step_group from steps where named_by = 'table' order by begin_ns";
-        let steps = |files: &[&Path]| {
-            let options: Vec<&str> =
-                files.iter().flat_map(|file| ["--steps", file.to_str().unwrap()]).collect();
-            query(&recorded.trace(), &options, sql)
-        };
-        assert!(steps(&[&workflow]).is_empty(), "none is certain");
-        let expected =
-            [json!({"step": "a_1", "step_group": "a"}), json!({"step": "a_2", "step_group": "a"})];
-        for files in [&[&*log][..], &[&log, &workflow], &[&workflow, &log]] {
-            let found = steps(files);
-            assert_eq!(
-                (found.len(), &found[..2], &found[2]["step"]),
-                (3, &expected[..], &json!("last"))
-            );
-        }
-    }
-}
-
-#[test]
-fn a_dependency_that_is_missing_is_found() {
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path().canonicalize().unwrap();
-    let (mut workflow, _) = workflow(2);
-    // The merge no longer waits for the first frame, but comes after it, as this runner waits for stages in their order.
-    let stages = workflow["stages"].as_array_mut().unwrap();
-    let merge = stages.iter_mut().find(|stage| stage["name"] == "merge").unwrap();
-    merge["needs"] = json!(["digi_2"]);
-    merge["cmd"] = json!("cat tf*/sub/digi.dat > merged.dat");
-    let recorded = run_workflow(&place, &workflow, "ebpf");
-    let steps = place.join("workflow.json");
-    let files = section(&recorded.trace(), "step-files", &["--steps", steps.to_str().unwrap()]);
-    let graph = proctrace()
-        .args(["export", "--format", "dot", "--steps", steps.to_str().unwrap(), "-"])
-        .arg(recorded.trace())
-        .output()
-        .unwrap();
-    let graph = String::from_utf8(graph.stdout).unwrap();
-    assert_eq!(graph.matches("style=dashed").count(), 1, "{graph}");
-    let missing = files["step_missing_needs"].as_array().unwrap();
-    assert_eq!(missing.len(), 1, "{files:#}");
-    assert_eq!((&missing[0]["reader"], &missing[0]["writer"]), (&json!("merge"), &json!("digi_1")));
-    assert_eq!(missing[0]["example"], "tf1/sub/digi.dat");
-}
-
-#[test]
 fn a_table_that_is_none_is_refused_with_its_line() {
     let place = tempfile::tempdir().unwrap();
     let table = place.path().join("steps.csv");
@@ -473,5 +396,91 @@ fn what_engines_would_have_measured_is_exported() {
     ] {
         let text = export(format);
         assert!(text.contains(expected), "{format}: {text}");
+    }
+}
+
+mod root {
+    use super::*;
+
+    #[test]
+    fn a_dependency_that_is_missing_is_found() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let (mut workflow, _) = workflow(2);
+        // The merge no longer waits for the first frame, but comes after it, as this runner waits for stages in their order.
+        let stages = workflow["stages"].as_array_mut().unwrap();
+        let merge = stages.iter_mut().find(|stage| stage["name"] == "merge").unwrap();
+        merge["needs"] = json!(["digi_2"]);
+        merge["cmd"] = json!("cat tf*/sub/digi.dat > merged.dat");
+        let recorded = run_workflow(&place, &workflow, "ebpf");
+        let steps = place.join("workflow.json");
+        let files = section(&recorded.trace(), "step-files", &["--steps", steps.to_str().unwrap()]);
+        let graph = proctrace()
+            .args(["export", "--format", "dot", "--steps", steps.to_str().unwrap(), "-"])
+            .arg(recorded.trace())
+            .output()
+            .unwrap();
+        let graph = String::from_utf8(graph.stdout).unwrap();
+        assert_eq!(graph.matches("style=dashed").count(), 1, "{graph}");
+        let missing = files["step_missing_needs"].as_array().unwrap();
+        assert_eq!(missing.len(), 1, "{files:#}");
+        assert_eq!(
+            (&missing[0]["reader"], &missing[0]["writer"]),
+            (&json!("merge"), &json!("digi_1"))
+        );
+        assert_eq!(missing[0]["example"], "tf1/sub/digi.dat");
+    }
+
+    #[test]
+    fn files_between_stages_of_a_workflow_are_those_that_its_commands_imply() {
+        for backend in ["ebpf", "ptrace"] {
+            let place = tempfile::tempdir().unwrap();
+            // Resolved, as the paths of files are.
+            let place = place.path().canonicalize().unwrap();
+            let (workflow, expected) = workflow(3);
+            let recorded = run_workflow(&place, &workflow, backend);
+            let trace = recorded.trace();
+            let mut got = edges_of(&graph_of(&place, &trace));
+            // The runner is no step, and what it reads no edge.
+            got.remove("./workflow.json");
+            assert_eq!(got, expected, "{backend}");
+            let steps = place.join("workflow.json");
+            let files = section(&trace, "step-files", &["--steps", steps.to_str().unwrap()]);
+            assert_eq!(files["step_missing_needs"], json!([]), "{files:#}");
+            assert_eq!(files["step_unused_needs"], json!([]), "{files:#}");
+        }
+    }
+
+    /// Nothing but their processes tells these apart.
+    #[test]
+    fn stages_with_the_same_command_are_known_by_the_log_of_the_runner() {
+        let place = tempfile::tempdir().unwrap();
+        let stage = |name: &str, needs: &[&str]| json!({"name": name, "needs": needs, "cwd": "./", "cmd": "sleep 0.1; true"});
+        let workflow = json!({"stages": [stage("a_1", &[]), stage("a_2", &[]), stage("last", &["a_1", "a_2"])]});
+        // The second time in a pid namespace of the runner's own, whose numbers are in its log.
+        for around in ["", "unshare --pid --fork --mount-proc "] {
+            let recorded = run_workflow_in(around, place.path(), &workflow, "ebpf");
+            let (workflow, log) =
+                (place.path().join("workflow.json"), place.path().join("pipeline_action_1.log"));
+            let sql =
+                "select step, step_group from steps where named_by = 'table' order by begin_ns";
+            let steps = |files: &[&Path]| {
+                let options: Vec<&str> =
+                    files.iter().flat_map(|file| ["--steps", file.to_str().unwrap()]).collect();
+                query(&recorded.trace(), &options, sql)
+            };
+            assert!(steps(&[&workflow]).is_empty(), "none is certain");
+            let expected = [
+                json!({"step": "a_1", "step_group": "a"}),
+                json!({"step": "a_2", "step_group": "a"}),
+            ];
+            for files in [&[&*log][..], &[&log, &workflow], &[&workflow, &log]] {
+                let found = steps(files);
+                assert_eq!(
+                    (found.len(), &found[..2], &found[2]["step"]),
+                    (3, &expected[..], &json!("last"))
+                );
+            }
+        }
     }
 }

@@ -28,30 +28,34 @@ for name in ("gone", "kept"):
     os.close(descriptor)
 "#;
 
-#[test]
-fn a_program_without_a_name_is_called_as_the_kernel_calls_it() {
-    for backend in ["ebpf", "ptrace"] {
-        let recorded =
-            Recorder::new().option(["--backend", backend]).run(["python3", "-c", SCRIPT]);
-        assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
-        let told = String::from_utf8(recorded.output.stdout.clone()).unwrap();
-        let lines: Vec<&str> = told.lines().collect();
-        assert_eq!(lines.len(), 6, "{told}");
-        assert_eq!(lines[0], "/memfd:payload (deleted)");
-        assert!(lines[2].ends_with("/gone (deleted)") && lines[4].ends_with("/kept"), "{told}");
-        let output = proctrace()
-            .args(["query", "--format", "json"])
-            .arg("select exe, program from execs where command_line like 'x -c%' order by time_ns")
-            .arg(recorded.trace())
-            .output()
-            .unwrap();
-        let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(rows.len(), 3, "{backend}: {}", String::from_utf8_lossy(&output.stderr));
-        for (row, exe) in rows.iter().zip([lines[0], lines[2], lines[4]]) {
-            assert_eq!(row["exe"], exe, "{backend}");
+mod root {
+    use super::*;
+
+    #[test]
+    fn a_program_without_a_name_is_called_as_the_kernel_calls_it() {
+        for backend in ["ebpf", "ptrace"] {
+            let recorded =
+                Recorder::new().option(["--backend", backend]).run(["python3", "-c", SCRIPT]);
+            assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
+            let told = String::from_utf8(recorded.output.stdout.clone()).unwrap();
+            let lines: Vec<&str> = told.lines().collect();
+            assert_eq!(lines.len(), 6, "{told}");
+            assert_eq!(lines[0], "/memfd:payload (deleted)");
+            assert!(lines[2].ends_with("/gone (deleted)") && lines[4].ends_with("/kept"), "{told}");
+            let output = proctrace()
+                .args(["query", "--format", "json"])
+                .arg("select exe, program from execs where command_line like 'x -c%' order by time_ns")
+                .arg(recorded.trace())
+                .output()
+                .unwrap();
+            let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(rows.len(), 3, "{backend}: {}", String::from_utf8_lossy(&output.stderr));
+            for (row, exe) in rows.iter().zip([lines[0], lines[2], lines[4]]) {
+                assert_eq!(row["exe"], exe, "{backend}");
+            }
+            // The name of a task has at most 15 bytes; that of an exec by descriptor is its file's since Linux 6.14.
+            let names: Vec<&Value> = rows.iter().map(|row| &row["program"]).collect();
+            assert_eq!(names, ["memfd:payload", "gone", "kept"], "{backend}");
         }
-        // The name of a task has at most 15 bytes; that of an exec by descriptor is its file's since Linux 6.14.
-        let names: Vec<&Value> = rows.iter().map(|row| &row["program"]).collect();
-        assert_eq!(names, ["memfd:payload", "gone", "kept"], "{backend}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use proctrace_findings::Figure;
 use proctrace_replay::CpuTime;
 use proctrace_replay::ticks::{Balance, ENOUGH_TICKS, Pools, Ticks, divide};
 
@@ -12,6 +13,8 @@ use super::view::View;
 /// The CPU time of all programs, split by pooled ticks.
 #[derive(Debug)]
 pub struct Divided {
+    /// True if the recording contains user and system time.
+    is_known: bool,
     tick_ns: u64,
     whole: Ticks,
     programs: Vec<CpuTime>,
@@ -45,7 +48,8 @@ impl View {
         for part in &mut parts {
             *part = balance.of_time(*part);
         }
-        Divided { tick_ns, whole, programs: parts, pools, balance }
+        let is_known = self.knows(Figure::SystemNs);
+        Divided { is_known, tick_ns, whole, programs: parts, pools, balance }
     }
 }
 
@@ -66,12 +70,12 @@ impl Divided {
         ticks.count(self.tick_ns)
     }
 
-    /// The share of system time in percent of a group with this CPU time and these ticks; None if too
-    /// few ticks hit it, or the whole recording.
+    /// The share of system time in percent of a group with this CPU time and these ticks; None if the
+    /// recording does not contain it, or if too few ticks hit it or the whole recording.
     pub fn system_percent(&self, cpu: CpuTime, ticks: Ticks) -> Option<f64> {
         let enough = |ticks: Ticks| self.ticks(ticks) >= ENOUGH_TICKS;
         let total_ns = cpu.total_ns();
-        (enough(ticks) && enough(self.whole) && total_ns > 0)
+        (self.is_known && enough(ticks) && enough(self.whole) && total_ns > 0)
             .then(|| 100.0 * cpu.system_ns as f64 / total_ns as f64)
     }
 }

@@ -15,8 +15,8 @@ use nix::sys::wait::{WaitStatus, waitpid};
 
 use super::status_of;
 use crate::args::RecordArgs;
-use crate::say;
-use proctrace_record::forget_file_limit;
+use crate::{exit_code, say};
+use proctrace_record::{Fate, Stage, forget_file_limit};
 use proctrace_trace::Outcome;
 
 /// Socket that syslog(3) writes to; journald reads there, too.
@@ -27,19 +27,20 @@ const USER_WARNING: u32 = 8 + 4;
 /// Records, or else runs the command without.
 pub(super) fn run(
     args: &RecordArgs,
-    record: impl FnOnce() -> Result<ExitCode>,
+    record: impl FnOnce(Fate) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
+    let fate = Fate::default();
     // The recorder blocks signals, which the command would inherit.
     let mask = SigSet::thread_get_mask();
-    let error = match guarded(record) {
+    let error = match guarded(|| record(fate.clone())) {
         Ok(code) => return Ok(code),
         Err(error) => error,
     };
     lost(&error);
-    // It may have been started before the recording failed: then there is a child.
-    if let Some(outcome) = outcome_of_child() {
+    if let Some(outcome) = outcome_of(&fate) {
         return Ok(status_of(outcome));
     }
+    collect_helpers();
     forget_file_limit();
     if let Ok(mask) = mask {
         // A job with blocked signals is better than none.
@@ -99,15 +100,27 @@ fn log(text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Waits for the command, if it was started.
-fn outcome_of_child() -> Option<Outcome> {
-    let mut found = None;
+/// Waits for the children of a recorder that has not started the command: what traces it ends when the recording is given up. The
+/// command takes the place of the recorder, and would find them among its own children.
+fn collect_helpers() {
+    while !matches!(waitpid(None, None), Err(errno) if errno != Errno::EINTR) {}
+}
+
+/// Waits for the command, if it was started. Other children of the recorder, such as the process that traces the command, end with
+/// a status of their own.
+fn outcome_of(fate: &Fate) -> Option<Outcome> {
+    let root = match fate.stage() {
+        Stage::NotStarted => return None,
+        Stage::Ended(outcome) => return Some(outcome),
+        Stage::Started(root) => root,
+    };
     loop {
-        match waitpid(None, None) {
-            Ok(WaitStatus::Exited(_, code)) => found = Some(Outcome::Code(code)),
-            Ok(WaitStatus::Signaled(_, signal, _)) => found = Some(Outcome::Signal(signal as i32)),
+        match waitpid(root, None) {
+            Ok(WaitStatus::Exited(_, code)) => return Some(Outcome::Code(code)),
+            Ok(WaitStatus::Signaled(_, signal, _)) => return Some(Outcome::Signal(signal as i32)),
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => return found,
+            // It ran, and nobody knows how it ended: it is not run again.
+            Err(_) => return Some(Outcome::Code(i32::from(exit_code::RECORDING_FAILED))),
         }
     }
 }

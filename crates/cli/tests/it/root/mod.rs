@@ -2,10 +2,12 @@
 
 mod backends;
 mod broker;
+mod broker_attempts;
 mod ci_line;
 mod node;
 mod planted;
 mod rights;
+mod rights_pairs;
 mod rights_races;
 mod unharmed;
 mod withheld;
