@@ -1,5 +1,6 @@
 //! The complete demonstration: records and reports a real build.
 
+use std::collections::{BTreeSet, HashSet};
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -10,10 +11,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use xtask::run::{as_root, built, cargo, metadata, root, run as execute, target_dir};
+use xtask::run::{as_root, built, cargo, metadata, output, root, run as execute, target_dir};
 use xtask::setup;
-
-use crate::one_build;
 
 /// Basis of the estimate of a first build's duration: the time of all cores, partly idle, in
 /// minutes, on a virtual machine of 2026.
@@ -114,7 +113,7 @@ struct Build {
 
 impl Build {
     fn start(package: &str) -> Result<Self> {
-        let of = one_build::dependencies(&["--package", package, "--edges", "normal,build"])?;
+        let of = packages(package)?;
         let build =
             ["build", "--release", "--package", package, "--message-format=json", "--quiet"];
         let mut cargo =
@@ -123,16 +122,16 @@ impl Build {
         let done = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&done);
         let counting = std::thread::spawn(move || {
+            let mut packages = HashSet::new();
             for line in BufReader::new(messages).lines().map_while(Result::ok) {
-                // A package has a message for its library, and some have one for a build script.
-                let library =
-                    line.contains(r#""kind":["lib"]"#) || line.contains(r#""proc-macro""#);
-                if line.contains(r#""reason":"compiler-artifact""#) && library {
-                    count.fetch_add(1, Ordering::Relaxed);
+                if let Some(package) = compiled_package(&line)
+                    && packages.insert(package)
+                {
+                    count.store(packages.len(), Ordering::Relaxed);
                 }
             }
         });
-        Ok(Self { cargo, begun: Instant::now(), done, counting, of: of.len() })
+        Ok(Self { cargo, begun: Instant::now(), done, counting, of })
     }
 
     /// Packages compiled so far, and the time that the rest takes if it goes on like this.
@@ -176,6 +175,24 @@ impl Build {
     }
 }
 
+/// Number of packages that a build of this one compiles, itself included.
+fn packages(package: &str) -> Result<usize> {
+    let arguments = ["tree", "--package", package, "--edges", "normal,build", "--prefix", "none"];
+    let tree = output(cargo().args(arguments).args(["--format", "{p}"]))?;
+    let tree = String::from_utf8_lossy(&tree);
+    let packages: BTreeSet<_> = tree.lines().map(|line| line.trim_end_matches(" (*)")).collect();
+    Ok(packages.len())
+}
+
+/// The package whose library or program is done, by a message of cargo; `None` for a build script, which is only a part.
+fn compiled_package(message: &str) -> Option<String> {
+    let message: serde_json::Value = serde_json::from_str(message).ok()?;
+    let kinds = message["target"]["kind"].as_array()?;
+    let done = message["reason"] == "compiler-artifact"
+        && !kinds.iter().any(|kind| kind == "custom-build");
+    done.then(|| message["package_id"].as_str().map(str::to_owned)).flatten()
+}
+
 /// The C sources in the package zstd-sys, which provides the compression of trace files.
 pub(crate) fn zstd_sources() -> Result<PathBuf> {
     let metadata = metadata()?;
@@ -186,4 +203,23 @@ pub(crate) fn zstd_sources() -> Result<PathBuf> {
         .and_then(|package| package["manifest_path"].as_str())
         .context("zstd-sys is not among the dependencies")?;
     Ok(PathBuf::from(manifest).with_file_name("zstd").join("lib"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compiled_package;
+
+    #[test]
+    fn libraries_and_programs_are_packages() {
+        let message = |reason: &str, kind: &str| {
+            format!(r#"{{"reason":"{reason}","package_id":"a@1","target":{{"kind":["{kind}"]}}}}"#)
+        };
+        for kind in ["lib", "proc-macro", "bin", "rlib"] {
+            let package = compiled_package(&message("compiler-artifact", kind));
+            assert_eq!(package.as_deref(), Some("a@1"), "{kind}");
+        }
+        assert_eq!(compiled_package(&message("compiler-artifact", "custom-build")), None);
+        assert_eq!(compiled_package(&message("build-script-executed", "lib")), None);
+        assert_eq!(compiled_package("not JSON"), None);
+    }
 }
