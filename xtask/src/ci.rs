@@ -4,12 +4,11 @@ use anyhow::Result;
 use xtask::run::{cargo, exists, run as execute, target_dir};
 use xtask::setup;
 
-use crate::{one_build, test};
+use crate::test;
 
-/// Dependencies, documentation, interleavings, then what [`test::run`] runs: formatting, lints, tests.
+/// Dependencies, documentation, interleavings, then what [`test::run`] runs: formatting, features, lints, tests.
 pub(crate) fn run() -> Result<()> {
     setup::run(setup::EVERYTHING)?;
-    one_build::run()?;
     if !exists("cargo-deny") {
         execute(cargo().args(["install", "--locked", "--quiet", "cargo-deny"]))?;
     }
