@@ -140,8 +140,9 @@ impl Build {
         let seconds = self.begun.elapsed().as_secs();
         let text = format!("{done} of {} packages after {} s", self.of, seconds);
         match (seconds * (self.of - done) as u64).checked_div(done as u64) {
-            Some(left) if done < self.of => format!("{text}, about {left} s left"),
-            _ => text,
+            _ if done + 1 >= self.of => format!("{text}, the program is being linked"),
+            Some(left) => format!("{text}, about {left} s left"),
+            None => text,
         }
     }
 

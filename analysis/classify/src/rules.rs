@@ -45,6 +45,16 @@ impl Rules {
         Self::of(&["generic"])
     }
 
+    /// No rules: programs have no class, and steps only the names that a payload gives them. For questions about neither.
+    pub fn none() -> Self {
+        Self {
+            packs: Vec::new(),
+            interpreters: HashSet::new(),
+            directories: Vec::new(),
+            steps: StepRules::default(),
+        }
+    }
+
     /// The packs of these names, or all if none are given.
     fn of(names: &[&str]) -> Self {
         let packs = BUILT_IN
