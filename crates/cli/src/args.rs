@@ -5,6 +5,7 @@ mod compare;
 mod csv;
 mod fleet;
 mod gantt;
+mod import;
 mod inspect;
 mod libs;
 mod parse;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use proctrace_recorder::args::{
-    BrokerArgs, CheckArgs, DoctorArgs, DumpArgs, ImportArgs, MarkArgs, RecordArgs, TopArgs,
+    BrokerArgs, CheckArgs, DoctorArgs, DumpArgs, MarkArgs, RecordArgs, TopArgs,
 };
 pub(crate) use proctrace_recorder::args::{DEFAULT_TRACE, amount, parse_duration};
 
@@ -29,6 +30,7 @@ pub(crate) use self::csv::CsvArgs;
 pub(crate) use self::fleet::{
     AboutArgs, CompactArgs, Engine, FleetArgs, RecordSummaryArgs, SummarizeArgs,
 };
+pub(crate) use self::import::{ImportArgs, ImportLog, ImportOutput};
 pub(crate) use self::inspect::{
     InspectFormat, PsArgs, PsOrder, ShowArgs, TreeArgs, TreeBy, TreeOrder,
 };

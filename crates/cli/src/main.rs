@@ -14,6 +14,7 @@ mod fleet;
 mod gate;
 #[cfg(target_env = "gnu")]
 mod heap;
+mod import;
 mod incomplete;
 mod libs;
 mod metrics;
@@ -42,8 +43,8 @@ use clap::{CommandFactory, Parser};
 use proctrace_recorder::args::screen;
 use proctrace_recorder::program::{Ended, asks_for_commands, usage};
 use proctrace_recorder::{
-    broker, check, confine, doctor, dump, exit_code, import, invoker, live, manual, mark, misspelt,
-    record, say, waiting,
+    broker, check, confine, doctor, dump, exit_code, invoker, live, manual, mark, misspelt, record,
+    say, waiting,
 };
 
 use crate::args::{Cli, Command, GateAction, GateArgs, LibsAction, LibsArgs};

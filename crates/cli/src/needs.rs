@@ -6,7 +6,8 @@ use proctrace_recorder::confine::Needs;
 
 use crate::args::{
     Command, DEFAULT_TRACE, DiffArgs, Engine, ExportArgs, FleetArgs, GateAction, GateArgs,
-    LibsArgs, QueryArgs, ReportArgs, RulesArgs, SeriesArgs, ShowArgs, SummarizeArgs,
+    ImportArgs, ImportLog, LibsArgs, QueryArgs, ReportArgs, RulesArgs, SeriesArgs, ShowArgs,
+    SummarizeArgs,
 };
 
 /// Needs of a command; None for commands that run others, which may do anything.
@@ -41,7 +42,7 @@ pub(crate) fn of(command: &Command) -> Option<Needs> {
         }
         Command::Check(args) => Needs::of_check(&args.base),
         Command::Classify(args) => trace(&args.trace, &args.rules),
-        Command::Import(args) => Needs::of_import(args),
+        Command::Import(args) => import(args),
         Command::Top(args) => {
             let mut needs = Needs::of_top(&args.base);
             needs.reads.extend(args.more.files());
@@ -51,6 +52,17 @@ pub(crate) fn of(command: &Command) -> Option<Needs> {
         Command::Mark(_) | Command::Completions { .. } => Needs::default(),
         Command::Man { directory } => Needs::filling(directory),
     })
+}
+
+fn import(args: &ImportArgs) -> Needs {
+    let (reads, output) = match &args.log {
+        ImportLog::Strace(args) => (args.logs.clone(), &args.output.output),
+        ImportLog::Prmon(args) => (vec![args.text.clone()], &args.output.output),
+    };
+    // If the output is a device, the records are kept elsewhere until all are known.
+    let elsewhere = output.exists() && !output.is_file();
+    let trees = elsewhere.then(std::env::temp_dir).into_iter().collect();
+    Needs { reads, trees, files: vec![output.clone()], ..Needs::default() }
 }
 
 /// A trace and files of rules.

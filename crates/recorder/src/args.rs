@@ -1,7 +1,6 @@
 //! The arguments of the commands that record, and of those that need no analysis.
 
 pub mod headings;
-mod import;
 mod parse;
 mod questions;
 mod record;
@@ -13,8 +12,6 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use strum::IntoStaticStr;
 
-pub use self::import::ImportArgs;
-pub(crate) use self::import::{ImportLog, ImportOutput};
 pub(crate) use self::parse::JobCgroups;
 pub use self::parse::{amount, parse_duration, parse_interval};
 pub(crate) use self::questions::is_command;

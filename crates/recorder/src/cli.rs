@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use proctrace_recorder::args::{
-    BrokerArgs, CheckArgs, DoctorArgs, DumpArgs, ImportArgs, MarkArgs, RecordArgs, TopArgs,
+    BrokerArgs, CheckArgs, DoctorArgs, DumpArgs, MarkArgs, RecordArgs, TopArgs,
 };
 use proctrace_recorder::program::RECORDER;
 
@@ -33,7 +33,6 @@ pub(crate) enum Command {
     Record(Box<RecordArgs>),
     Top(TopArgs),
     Check(CheckArgs),
-    Import(ImportArgs),
     Dump(DumpArgs),
     Mark(MarkArgs),
     Broker(BrokerArgs),
@@ -58,6 +57,22 @@ pub(crate) fn definition() -> clap::Command {
     let own: Vec<String> =
         definition.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     renamed(definition, &own)
+        .mut_subcommand("record", |record| record.mut_arg("live", |live| live.hide(true)))
+        .mut_subcommand("top", |top| {
+            let lines = "Interval of the lines; 10s if it, or TIME, is omitted";
+            top.long_about(TOP).mut_arg("progress", |progress| progress.help(lines))
+        })
+}
+
+/// The view in a whole terminal is not here: it is a fifth of a megabyte that no batch job needs.
+const TOP: &str = "Watch a recording while it is made, in lines: processes so far and alive, forks per second, CPU \
+    time, losses. It reads the growing trace file, so the recorder does no more than without it. In proctrace it shows more, in \
+    the whole terminal.";
+
+/// The error of what needs that view.
+pub(crate) fn has_no_view() -> clap::Error {
+    let text = "--live shows a view that only proctrace has; --progress prints lines\n";
+    clap::Error::raw(clap::error::ErrorKind::InvalidValue, text)
 }
 
 /// Parses the arguments of this process.
@@ -126,7 +141,7 @@ mod tests {
         definition.build();
         for command in definition.get_subcommands_mut() {
             let help = command.render_long_help().to_string();
-            for name in ["record", "top", "check", "import", "dump", "mark", "broker"] {
+            for name in ["record", "top", "check", "dump", "mark", "broker"] {
                 assert!(!help.contains(&format!("proctrace {name}")), "{help}");
             }
         }

@@ -14,10 +14,10 @@ use proctrace_recorder::confine::{self, Needs};
 use proctrace_recorder::program::{Ended, RECORDER, asks_for_commands, usage};
 use proctrace_recorder::summaries::NoSummaries;
 use proctrace_recorder::{
-    broker, check, doctor, dump, exit_code, import, manual, mark, misspelt, record, top,
+    broker, check, doctor, dump, exit_code, manual, mark, misspelt, record, top,
 };
 
-use crate::cli::{Command, definition, parse};
+use crate::cli::{Command, definition, has_no_view, parse};
 
 fn main() -> ExitCode {
     // A payload may set many marks: parsing by the full definition takes longer than all else.
@@ -37,6 +37,9 @@ fn main() -> ExitCode {
     {
         return usage(&error, &definition(), runs_command);
     }
+    if matches!(&command, Command::Record(args) if args.live) {
+        return usage(&has_no_view(), &definition(), runs_command);
+    }
     let is_recording = matches!(command, Command::Record(_));
     if let Some(needs) = needs(&command) {
         confine::begin(Some(&needs));
@@ -44,10 +47,9 @@ fn main() -> ExitCode {
     let (own_failure, result) = match command {
         Command::Record(args) => (exit_code::RECORDING_FAILED, record::run(&args, &NoSummaries)),
         Command::Top(args) => {
-            (exit_code::FAILED, top::run(&args, RECORDER, || Ok(Box::new(ByFile))))
+            (exit_code::FAILED, top::run(&args, RECORDER, || Ok(Box::new(ByFile)), None))
         }
         Command::Check(args) => (exit_code::FAILED, check::run(&args)),
-        Command::Import(args) => (exit_code::FAILED, import::run(&args)),
         Command::Dump(args) => (exit_code::FAILED, dump::run(&args)),
         Command::Mark(args) => (exit_code::USAGE, mark::refuse(&args)),
         Command::Broker(args) => (exit_code::FAILED, broker::run(&args)),
@@ -70,7 +72,6 @@ fn needs(command: &Command) -> Option<Needs> {
         Command::Record(_) | Command::Broker(_) | Command::Doctor(_) => return None,
         Command::Top(args) => Needs::of_top(args),
         Command::Check(args) => Needs::of_check(args),
-        Command::Import(args) => Needs::of_import(args),
         Command::Dump(args) => Needs::of_dump(args),
         Command::Mark(_) | Command::Completions { .. } => Needs::default(),
         Command::Man { directory } => Needs::filling(directory),

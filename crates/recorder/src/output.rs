@@ -16,7 +16,7 @@ use crate::watch::{KEPT, Watch};
 use crate::{live, say};
 
 /// A trace being written.
-pub(crate) struct Output {
+pub struct Output {
     /// Its current path.
     path: PathBuf,
     /// Until it has the requested name.
@@ -31,9 +31,11 @@ pub(crate) struct Output {
 }
 
 /// A completed trace.
-pub(crate) struct Written {
-    pub(crate) bytes: u64,
-    pub(crate) path: PathBuf,
+pub struct Written {
+    /// Size of the file.
+    pub bytes: u64,
+    /// Path of the file.
+    pub path: PathBuf,
     /// Path to which the existing file of this name was moved.
     pub(crate) kept: Option<PathBuf>,
 }
@@ -41,7 +43,10 @@ pub(crate) struct Written {
 impl Output {
     /// Creates the file: readable only by its owner, because arguments and environments contain secrets. It gets its
     /// name only when the command runs: a failed start must not cost an earlier recording.
-    pub(crate) fn create(path: &Path, outputs: &Outputs, header: &Header) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn create(path: &Path, outputs: &Outputs, header: &Header) -> Result<Self> {
         let context = || format!("cannot write {}", path.display());
         let mut new = outputs.create(path, Access::Owner, Specials::Asked).with_context(context)?;
         new.keep_earlier(KEPT).with_context(context)?;
@@ -90,7 +95,10 @@ impl Output {
     }
 
     /// Writes the rest of the trace.
-    pub(crate) fn finish(mut self, trailer: &Trailer) -> Result<Written> {
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(mut self, trailer: &Trailer) -> Result<Written> {
         self.take_name();
         let (path, kept) = (self.path, self.kept);
         let (mut file, bytes) = self
@@ -107,7 +115,7 @@ impl Output {
     }
 
     /// Removes the unfinished file.
-    pub(crate) fn discard(self) {
+    pub fn discard(self) {
         // What has no name is removed.
         drop(self.new);
     }

@@ -1,6 +1,6 @@
 //! `proctrace record`: writes the activity of a command, or of running processes, to a trace.
 
-pub(crate) mod closing;
+pub mod closing;
 mod condor;
 mod job_first;
 mod node;

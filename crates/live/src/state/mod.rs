@@ -13,7 +13,7 @@ mod readings;
 mod split;
 mod steps;
 #[cfg(test)]
-pub(crate) mod testing;
+mod testing;
 #[cfg(test)]
 mod tests;
 mod view;

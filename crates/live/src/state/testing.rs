@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
+use proctrace_live::{ByFile, View};
 use proctrace_trace::{BlockInfo, Header, Reader};
 use proctrace_wire::layout::{
     Again, Attach, ExecFixed, Exit, Fork, Head, Loss, MissFixed, Named, Sample,
 };
 use proctrace_wire::{IntoBytes, Kind, Stream};
 use zerocopy::{FromBytes, FromZeros, Immutable};
-
-use super::{ByFile, View};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
@@ -63,19 +62,23 @@ pub(crate) fn give(view: &mut View, stream: Stream, time_ns: u64, bytes: &[u8]) 
     view.take(&info, bytes);
 }
 
-impl View {
-    pub(crate) fn lifecycle(&mut self, time_ns: u64, bytes: &[u8]) {
-        give(self, Stream::Lifecycle, time_ns, bytes);
+/// What a view is told, record by record.
+pub(crate) trait Told: Sized {
+    /// Passes one record.
+    fn given(&mut self, stream: Stream, time_ns: u64, bytes: &[u8]);
+
+    fn lifecycle(&mut self, time_ns: u64, bytes: &[u8]) {
+        self.given(Stream::Lifecycle, time_ns, bytes);
     }
 
     /// The launched command: serial and pid 1.
-    pub(crate) fn with_root(mut self, name: &str) -> Self {
+    fn with_root(mut self, name: &str) -> Self {
         self.attaches(1, 1, 0);
         self.execs(1, SECOND / 100, &format!("/bin/{name}"), &[name]);
         self
     }
 
-    pub(crate) fn attaches(&mut self, serial: u32, pid: i32, parent_pid: i32) {
+    fn attaches(&mut self, serial: u32, pid: i32, parent_pid: i32) {
         let mut attach: Attach = new(Kind::Attach, serial, 1);
         (attach.process, attach.tgid, attach.tid, attach.parent_tgid) =
             (serial, pid, pid, parent_pid);
@@ -84,11 +87,11 @@ impl View {
     }
 
     /// A process with the serial as its pid.
-    pub(crate) fn forks(&mut self, parent: u32, child: u32, time_ns: u64) {
+    fn forks(&mut self, parent: u32, child: u32, time_ns: u64) {
         self.clones(parent, child, child, time_ns);
     }
 
-    pub(crate) fn clones(&mut self, forker: u32, child: u32, process: u32, time_ns: u64) {
+    fn clones(&mut self, forker: u32, child: u32, process: u32, time_ns: u64) {
         let pid = |serial: u32| i32::try_from(serial).unwrap_or(i32::MAX);
         let mut fork: Fork = new(Kind::Fork, forker, time_ns);
         (fork.process, fork.tgid, fork.child, fork.child_process) =
@@ -98,18 +101,11 @@ impl View {
         self.lifecycle(time_ns, &record(&fork, b""));
     }
 
-    pub(crate) fn execs(&mut self, process: u32, time_ns: u64, path: &str, argv: &[&str]) {
+    fn execs(&mut self, process: u32, time_ns: u64, path: &str, argv: &[&str]) {
         self.execs_after(process, time_ns, path, argv, 0);
     }
 
-    pub(crate) fn execs_after(
-        &mut self,
-        process: u32,
-        time_ns: u64,
-        path: &str,
-        argv: &[&str],
-        run_ns: u64,
-    ) {
+    fn execs_after(&mut self, process: u32, time_ns: u64, path: &str, argv: &[&str], run_ns: u64) {
         let mut exec: ExecFixed = new(Kind::Exec, process, time_ns);
         let argv: Vec<u8> =
             argv.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
@@ -120,47 +116,53 @@ impl View {
         self.lifecycle(time_ns, &record(&exec, &rest));
     }
 
-    pub(crate) fn exits(&mut self, task: u32, time_ns: u64, run_ns: u64) {
+    fn exits(&mut self, task: u32, time_ns: u64, run_ns: u64) {
         self.exits_with(task, time_ns, run_ns, 0);
     }
 
     /// Ends with a status as wait(2) has it.
-    pub(crate) fn exits_with(&mut self, task: u32, time_ns: u64, run_ns: u64, status: u32) {
+    fn exits_with(&mut self, task: u32, time_ns: u64, run_ns: u64, status: u32) {
         let mut exit: Exit = new(Kind::Exit, task, time_ns);
         (exit.process, exit.run_ns, exit.maxrss_pages) = (task, run_ns, 100);
         exit.status = status;
         self.lifecycle(time_ns, &record(&exit, b""));
     }
 
-    pub(crate) fn samples(&mut self, task: u32, time_ns: u64, run_ns: u64) {
+    fn samples(&mut self, task: u32, time_ns: u64, run_ns: u64) {
         let mut sample: Sample = new(Kind::Sample, task, time_ns);
         (sample.run_ns, sample.rss_pages, sample.state) = (run_ns, 250, u16::from(b'S'));
         (sample.utime_ns, sample.stime_ns) = (run_ns / 4 * 3, run_ns / 4);
-        give(self, Stream::Samples, time_ns, &record(&sample, b""));
+        self.given(Stream::Samples, time_ns, &record(&sample, b""));
     }
 
-    pub(crate) fn misses(&mut self, task: u32, time_ns: u64, path: &str) {
+    fn misses(&mut self, task: u32, time_ns: u64, path: &str) {
         let mut miss: MissFixed = new(Kind::LookupFailed, task, time_ns);
         (miss.error, miss.path_bytes) = (2, u16::try_from(path.len()).unwrap());
-        give(self, Stream::Lookups, time_ns, &record(&miss, path.as_bytes()));
+        self.given(Stream::Lookups, time_ns, &record(&miss, path.as_bytes()));
     }
 
-    pub(crate) fn misses_named(&mut self, task: u32, number: u32, path: &str) {
+    fn misses_named(&mut self, task: u32, number: u32, path: &str) {
         let mut named: Named = new(Kind::LookupNamed, task, 2);
         (named.error, named.path_bytes) = (2, u16::try_from(path.len()).unwrap());
         (named.number, named.slot) = (number, number);
-        give(self, Stream::Lookups, 2, &record(&named, path.as_bytes()));
+        self.given(Stream::Lookups, 2, &record(&named, path.as_bytes()));
     }
 
-    pub(crate) fn misses_again(&mut self, task: u32, number: u32) {
+    fn misses_again(&mut self, task: u32, number: u32) {
         let mut again: Again = new(Kind::LookupAgain, task, 3);
         again.number = number;
-        give(self, Stream::Lookups, 3, &record(&again, b""));
+        self.given(Stream::Lookups, 3, &record(&again, b""));
     }
 
-    pub(crate) fn loses(&mut self, kind: Kind, count: u64) {
+    fn loses(&mut self, kind: Kind, count: u64) {
         let mut loss: Loss = new(Kind::Loss, 0, 4);
         (loss.kind, loss.reason, loss.count) = (kind as u16, 1, count);
         self.lifecycle(4, &record(&loss, b""));
+    }
+}
+
+impl Told for View {
+    fn given(&mut self, stream: Stream, time_ns: u64, bytes: &[u8]) {
+        give(self, stream, time_ns, bytes);
     }
 }

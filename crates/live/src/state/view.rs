@@ -173,7 +173,7 @@ impl View {
     }
 
     /// The nearest ancestor of a process that is alive.
-    pub(crate) fn living_ancestor(&self, process: &Process) -> Option<u32> {
+    pub fn living_ancestor(&self, process: &Process) -> Option<u32> {
         let mut parent = process.parent?;
         // Only a hostile trace has a circle.
         for _ in 0..ANCESTORS_MAX {

@@ -79,7 +79,7 @@ pub struct RecordArgs {
     /// Show the recording in the terminal while it is made, as `top` does. What the command would
     /// write to the terminal goes to FILE.out instead, and it cannot read from the terminal.
     #[arg(long, conflicts_with = "progress")]
-    pub(crate) live: bool,
+    pub live: bool,
 
     /// Print a line about the recording on stderr at this interval; 10s if TIME is omitted.
     #[arg(

@@ -28,7 +28,7 @@ pub struct TopArgs {
 
     /// Exit when the recording has ended.
     #[arg(long)]
-    pub(crate) exit: bool,
+    pub exit: bool,
 
     /// Print a line at this interval instead, until the recording has ended; every 10s if TIME is
     /// omitted. This is what happens if standard output is not a terminal.
@@ -44,5 +44,5 @@ pub struct TopArgs {
 
     /// Started by `record`: stay in the background, and end with it.
     #[arg(long, hide = true)]
-    pub(crate) of_record: bool,
+    pub of_record: bool,
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::args::{CheckArgs, DumpArgs, ImportArgs, ImportLog, TopArgs};
+use crate::args::{CheckArgs, DumpArgs, TopArgs};
 
 /// Needs of a command beyond those that all have.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -40,18 +40,6 @@ impl Needs {
     /// Needs of `check`.
     pub fn of_check(args: &CheckArgs) -> Self {
         Self::reading(&args.trace)
-    }
-
-    /// Needs of `import`.
-    pub fn of_import(args: &ImportArgs) -> Self {
-        let (reads, output) = match &args.log {
-            ImportLog::Strace(args) => (args.logs.clone(), &args.output.output),
-            ImportLog::Prmon(args) => (vec![args.text.clone()], &args.output.output),
-        };
-        // If the output is a device, the records are kept elsewhere until all are known.
-        let elsewhere = output.exists() && !output.is_file();
-        let trees = elsewhere.then(std::env::temp_dir).into_iter().collect();
-        Self { reads, trees, files: vec![output.clone()], ..Self::default() }
     }
 
     /// Needs of `top`.

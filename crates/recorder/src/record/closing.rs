@@ -78,7 +78,8 @@ fn next(finished: &Finished, trace: &Path) -> String {
     format!("{ended}next: proctrace report{named}")
 }
 
-pub(crate) fn tell_kept(written: &Written) {
+/// Says under which name an earlier trace was kept.
+pub fn tell_kept(written: &Written) {
     if let Some(kept) = &written.kept {
         let path = written.path.display();
         say::note(&format!("the previous {path} was renamed to {}", kept.display()));

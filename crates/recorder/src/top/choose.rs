@@ -14,7 +14,7 @@ pub(super) fn newest(program: &str) -> Result<PathBuf> {
     let Some(path) = newest_in(Path::new("."))? else {
         bail!(
             "no recording is being written in this directory; name a trace: {program} top FILE, or \
-             start one: {program} record --live -- COMMAND"
+             start one: {program} record -- COMMAND"
         );
     };
     Ok(path)

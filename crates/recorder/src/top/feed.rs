@@ -15,10 +15,12 @@ use crate::live;
 const QUIET: Duration = Duration::from_secs(3);
 
 /// A trace and what it says so far.
-pub(super) struct Feed {
+pub struct Feed {
     follower: Follower<File>,
-    pub(super) view: View,
-    pub(super) status: Status,
+    /// What is known of the recording.
+    pub view: View,
+    /// Whether it goes on.
+    pub status: Status,
 }
 
 impl Feed {
@@ -29,12 +31,15 @@ impl Feed {
     }
 
     /// Position up to which it was read, and whether that is all.
-    pub(super) fn position(&self) -> (u64, Status) {
+    pub fn position(&self) -> (u64, Status) {
         (self.follower.position_bytes(), self.status)
     }
 
     /// Reads what is there, for about as long as `budget`. True if there is more.
-    pub(super) fn catch_up(&mut self, budget: Duration) -> Result<bool> {
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn catch_up(&mut self, budget: Duration) -> Result<bool> {
         // Asked first: what the recorder writes before it ends is found below.
         let is_written = live::is_written(self.follower.input()) || !self.is_quiet();
         self.follower.refresh()?;
@@ -66,7 +71,7 @@ impl Feed {
     }
 
     /// Note on what the user should know about the file.
-    pub(super) fn note(&self, is_behind: bool) -> Option<String> {
+    pub fn note(&self, is_behind: bool) -> Option<String> {
         if is_behind {
             let (at, len) = (self.follower.position_bytes(), self.follower.len_bytes());
             return Some(format!(" reading: {} ", proctrace_report::number::percent(at, len)));

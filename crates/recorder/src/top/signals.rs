@@ -7,7 +7,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::{Pid, getppid};
 
 /// Events that end the view besides its user.
-pub(super) struct Ends {
+pub struct Ends {
     descriptor: SignalFd,
     /// The recorder, if it started the view.
     recorder: Option<Pid>,
@@ -30,7 +30,10 @@ impl Ends {
     }
 
     /// Returns whether to end. Under `record`, Ctrl-C is meant for the command as long as that runs.
-    pub(super) fn is_over(&self, recording_is_over: bool) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// If signals cannot be read.
+    pub fn is_over(&self, recording_is_over: bool) -> io::Result<bool> {
         while let Some(received) = self.descriptor.read_signal()? {
             let signal = i32::try_from(received.ssi_signo).ok().map(Signal::try_from);
             let from_keyboard = matches!(signal, Some(Ok(Signal::SIGINT | Signal::SIGQUIT)));

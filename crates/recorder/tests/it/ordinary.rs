@@ -28,9 +28,22 @@ fn what_only_the_analysis_has_is_named() {
 }
 
 #[test]
+fn a_view_that_is_not_here_is_said_to_be_elsewhere() {
+    let refused = recorder().args(["record", "--live", "--", "true"]).output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(125), "{said}");
+    assert!(said.contains("--progress prints lines"), "{said}");
+    let help = recorder().args(["record", "--help"]).output().unwrap();
+    assert!(!String::from_utf8(help.stdout).unwrap().contains("--live"));
+    let refused = recorder().args(["import", "strace", "job.log"]).output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("it is a command of proctrace"), "{said}");
+}
+
+#[test]
 fn only_what_proctrace_has_is_said_to_be_there() {
     // A word below a command is none of proctrace.
-    for words in [["import", "record"], ["import", "report"], ["help", "nothing"]] {
+    for words in [["mark", "--report"], ["dump", "--import"], ["help", "nothing"]] {
         let refused = recorder().args(words).output().unwrap();
         let said = String::from_utf8(refused.stderr).unwrap();
         assert_eq!(refused.status.code(), Some(2), "{said}");

@@ -1,17 +1,16 @@
 //! The lists: processes, programs, directories, losses.
 
 use proctrace_findings::Figure;
-use proctrace_replay::CpuTime;
+use proctrace_live::{Divided, Program, View, cpu_time};
+use proctrace_replay::{CpuTime, Usage};
 use proctrace_report::number::{bytes, count, or_dash, percent};
 use proctrace_wire::{Kind, Outcome};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::paint::{Line, Theme, cpu_percent, cpu_time, failed, fill};
-use super::rows::{Ended, Row, rows};
-use super::{Pane, Screen, Sort};
-use crate::state::{Divided, Program, View};
-use proctrace_replay::Usage;
+use crate::paint::{Line, Theme, cpu_percent, failed, fill};
+use crate::rows::{Ended, Row, rows};
+use crate::{Pane, Screen, Sort};
 
 /// A row of programs: a category with its sums, or a program.
 struct ProgramRow<'a> {

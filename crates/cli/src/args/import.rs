@@ -18,7 +18,7 @@ use super::DEFAULT_TRACE;
         proctrace import strace job.log -o job.ptrace\n  \
         proctrace report job.ptrace"
 )]
-pub struct ImportArgs {
+pub(crate) struct ImportArgs {
     /// The kind of log.
     #[command(subcommand)]
     pub(crate) log: ImportLog,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, raise};
+use proctrace_recorder::top::terminal;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
@@ -119,14 +120,8 @@ impl Drop for Held {
     }
 }
 
-/// The terminal of this session. Nothing is created.
-#[expect(clippy::disallowed_methods, reason = "a terminal is no file")]
-pub(crate) fn terminal() -> io::Result<File> {
-    File::options().read(true).write(true).open("/dev/tty")
-}
-
 #[cfg(test)]
-#[path = "../../../cli/tests/it/pty/mod.rs"]
+#[path = "../../tests/it/pty/mod.rs"]
 mod pty;
 
 #[cfg(test)]

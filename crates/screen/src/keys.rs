@@ -1,6 +1,6 @@
 //! Keys, and what each does to the screen.
 
-use super::{Cursor, Over, Pane, Screen, Sort};
+use crate::{Cursor, Over, Pane, Screen, Sort};
 
 /// Maximum length of a filter, which is typed by hand.
 const FILTER_MAX: usize = 100;

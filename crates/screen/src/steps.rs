@@ -1,13 +1,13 @@
 //! The list of steps of the workflow.
 
+use proctrace_live::{Step, View, cpu_time};
 use proctrace_report::number::{count, time};
 use proctrace_wire::Outcome;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::paint::{Line, Theme, cpu_time};
-use super::{Pane, Screen, Sort};
-use crate::state::{Step, View};
+use crate::paint::{Line, Theme};
+use crate::{Pane, Screen, Sort};
 
 impl Screen {
     pub(super) fn steps(

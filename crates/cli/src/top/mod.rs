@@ -1,5 +1,9 @@
 //! `proctrace top`: its view of a recording that is made, with programs named by the rules, as `report` does.
 
+mod keys;
+mod show;
+mod terminal;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -14,13 +18,14 @@ use crate::args::{RulesArgs, With};
 use crate::{NAME, rules};
 
 pub(crate) fn run(args: &With<TopArgs, RulesArgs>) -> Result<ExitCode> {
-    top::run(&args.base, NAME, || {
+    let classify = || -> Result<Box<dyn Classify>> {
         let rules = rules::chosen(&args.more)?;
         Ok(Box::new(ByRules {
             programs: LiveClassifier::new(rules.clone()),
             steps: LiveSteps::new(Arc::new(rules)),
         }))
-    })
+    };
+    top::run(&args.base, NAME, classify, Some(show::show))
 }
 
 /// Classifies by the rules of the analysis.

@@ -1,7 +1,7 @@
 //! The keys and what they do: one table, from which the list of keys and the line at the bottom are
 //! made.
 
-use super::{Over, Pane, Screen, Sort};
+use crate::{Over, Pane, Screen, Sort};
 
 /// A key, or several that belong together.
 pub(crate) struct Binding {

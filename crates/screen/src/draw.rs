@@ -1,15 +1,15 @@
 //! The whole view: figures at the top, lists below, keys at the bottom.
 
 use proctrace_findings::Figure;
+use proctrace_live::{Second, Status, View, cpu_time, cpus};
 use proctrace_report::fit::columns;
 use proctrace_report::number::{count, counted, or_dash, percent, time};
 use proctrace_trace::{Ended, Trailer};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::paint::{Line, Theme, bars, cpu_time, cpus, failed, fill};
-use super::{Over, Pane, Screen, Status};
-use crate::state::{Second, View};
+use crate::paint::{Line, Theme, bars, failed, fill};
+use crate::{Over, Pane, Screen};
 
 /// Lines above the lists.
 const HEAD: u16 = 4;

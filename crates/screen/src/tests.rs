@@ -1,13 +1,13 @@
 //! Tests of what is on the screen, for recordings of which everything is known.
 
+use proctrace_live::{ByFile, Status, View};
 use proctrace_wire::{Kind, Quantity};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 
-use super::{Key, Screen, Status};
-use crate::state::testing::{SECOND, header, view};
-use crate::state::{ByFile, View};
+use crate::testing::{SECOND, Told, header, view};
+use crate::{Key, Screen};
 
 const NARROW: (u16, u16) = (80, 24);
 
@@ -324,16 +324,16 @@ fn an_opened_process_has_the_system_time_of_the_list() {
 /// Steps by the names of programs: beta is one, and gamma a part of it.
 #[derive(Default)]
 struct Named {
-    steps: Vec<crate::StepName>,
+    steps: Vec<proctrace_live::StepName>,
     of: std::collections::HashMap<u32, u32>,
 }
 
-impl crate::Classify for Named {
+impl proctrace_live::Classify for Named {
     fn classify(
         &mut self,
         exec: &proctrace_wire::Exec<'_>,
-        spawner: Option<&crate::ProgramName>,
-    ) -> crate::ProgramName {
+        spawner: Option<&proctrace_live::ProgramName>,
+    ) -> proctrace_live::ProgramName {
         ByFile.classify(exec, spawner)
     }
 
@@ -352,7 +352,7 @@ impl crate::Classify for Named {
         if name == "beta" || name == "gamma" {
             let parent = self.of.get(&process).copied();
             self.of.insert(process, self.steps.len() as u32);
-            self.steps.push(crate::StepName { name: format!("make {name}"), parent });
+            self.steps.push(proctrace_live::StepName { name: format!("make {name}"), parent });
         }
     }
 
@@ -364,7 +364,7 @@ impl crate::Classify for Named {
         self.of.get(&process).copied()
     }
 
-    fn named(&self, step: u32) -> Option<crate::StepName> {
+    fn named(&self, step: u32) -> Option<proctrace_live::StepName> {
         self.steps.get(step as usize).cloned()
     }
 }
@@ -525,10 +525,10 @@ fn a_long_list_scrolls() {
 #[test]
 fn the_line_for_logs_has_rates_since_the_last() {
     let mut view = family();
-    let line = super::progress_line(&view, Some((3, SECOND)));
+    let line = proctrace_live::progress_line(&view, Some((3, SECOND)));
     assert_eq!(line, "3.00 s: 5 processes, 5 alive, 1.0 forks/s, CPU 2.00 s (1.00 of 2), 0 lost");
     view.loses(Kind::Fork, 2);
-    assert!(super::progress_line(&view, None).ends_with(", 2 lost"));
+    assert!(proctrace_live::progress_line(&view, None).ends_with(", 2 lost"));
 }
 
 /// A figure that the recording lacks is no zero.

@@ -8,15 +8,15 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use proctrace_import::{Doubts, ImportError, Imported, Log, Push, is_without_pids};
 use proctrace_record::Sink;
+use proctrace_recorder::output::Output;
+use proctrace_recorder::record::closing::tell_kept;
+use proctrace_recorder::waiting::during;
+use proctrace_recorder::{invoker, say};
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace::{Knowledge, Reader, Spool, Writer};
 use proctrace_wire::{Frames, Quantity};
 
 use crate::args::{ImportArgs, ImportLog, ImportOutput};
-use crate::output::Output;
-use crate::record::closing::tell_kept;
-use crate::waiting::during;
-use crate::{invoker, say};
 
 /// Number of bytes that are read of a log to find out whether its lines have pids.
 const BEGINNING: u64 = 1 << 16;
@@ -25,7 +25,7 @@ const BEGINNING: u64 = 1 << 16;
 ///
 /// # Errors
 /// If the log cannot be read, or the recording cannot be written.
-pub fn run(args: &ImportArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: &ImportArgs) -> Result<ExitCode> {
     match &args.log {
         ImportLog::Strace(args) => {
             let logs = args.logs.iter().map(|path| log(path)).collect::<Result<Vec<_>>>()?;

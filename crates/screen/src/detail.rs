@@ -1,6 +1,7 @@
 //! One process: its command line, its relatives, its accounting, its failed look-ups.
 
 use proctrace_findings::{Figure, Topic};
+use proctrace_live::{Process, View, cpu_time};
 use proctrace_report::escape::terminal;
 use proctrace_report::fit::{pieces, wrap};
 use proctrace_report::number::{bytes, count, counted, time};
@@ -9,9 +10,8 @@ use proctrace_wire::Outcome;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::Screen;
-use super::paint::{Line, Theme, cpu_percent, cpu_time, fill};
-use crate::state::{Process, View};
+use crate::Screen;
+use crate::paint::{Line, Theme, cpu_percent, fill};
 
 /// Lines of a long command line that are shown.
 const COMMAND_LINES: usize = 4;

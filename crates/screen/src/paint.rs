@@ -1,14 +1,12 @@
 //! Painting text into a buffer: escaped, measured and cut.
 
-use proctrace_findings::Figure;
+use proctrace_live::View;
 use proctrace_report::escape::terminal;
 use proctrace_report::fit::{columns, cut};
-use proctrace_report::number::{count, or_dash, time};
+use proctrace_report::number::{count, or_dash};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
-
-use crate::state::View;
 
 /// The styles of the view.
 #[derive(Debug, Clone, Copy)]
@@ -130,19 +128,9 @@ pub(crate) fn fill(buffer: &mut Buffer, area: Rect, row: u16, style: Style) {
     }
 }
 
-/// CPU time; "-" in a recording without.
-pub(crate) fn cpu_time(view: &View, cpu_ns: u64) -> String {
-    or_dash(view.known(Figure::CpuNs, cpu_ns), time)
-}
-
 /// A number of failed look-ups; "-" in a recording without.
 pub(crate) fn failed(view: &View, lookups: u64) -> String {
     or_dash(view.knows_lookups().then_some(lookups), count)
-}
-
-/// CPU time per second, in CPUs.
-pub(crate) fn cpus(ns_per_second: f64) -> String {
-    format!("{:.2}", ns_per_second / 1e9)
 }
 
 /// CPU time per second, in percent of one CPU.

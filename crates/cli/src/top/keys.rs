@@ -1,6 +1,6 @@
 //! The keys of crossterm as those of the view.
 
-use proctrace_live::Key;
+use proctrace_screen::Key;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// The key, if it has a meaning for the view.

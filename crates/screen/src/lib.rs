@@ -1,33 +1,31 @@
-//! View of a recording as the user sees it: the choices made so far, and how keys change them.
+//! View of a recording in a whole terminal, as the user sees it: the choices made so far, and how keys change them.
+//!
+//! [`Screen`] is what the user has chosen to see; [`Screen::draw`] draws it, and the state of the recording, into a buffer of
+//! ratatui. Nothing here reads a file, a clock or a terminal.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod detail;
 mod draw;
 mod help;
+#[cfg(test)]
+mod hostile;
 mod keymap;
 mod keys;
 mod paint;
 mod panes;
-mod progress;
 mod rows;
 mod steps;
+#[cfg(test)]
+#[expect(dead_code, reason = "it is shared with the tests of the state")]
+#[path = "../../live/src/state/testing.rs"]
+mod testing;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
 
-pub use keys::Key;
-pub use progress::progress_line;
-
-/// State of a recording: still being made, complete, or left incomplete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// A recorder is writing the trace.
-    Recording,
-    /// The trace is complete.
-    Ended,
-    /// The trace is incomplete, and nobody writes the rest.
-    Abandoned,
-}
+pub use self::keys::Key;
 
 /// A list of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

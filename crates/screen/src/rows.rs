@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Screen, Sort};
-use crate::state::{Process, View};
+use proctrace_live::{Process, View};
+
+use crate::{Screen, Sort};
 
 /// The time that rates are about.
 const WINDOW_NS: u64 = 2_000_000_000;

@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::keymap::BINDINGS;
-use super::paint::{Line, Theme};
+use crate::keymap::BINDINGS;
+use crate::paint::{Line, Theme};
 
 const COLUMNS: [(&str, &str); 8] = [
     ("CPU% NOW%", "of one CPU, in the last 2 s; CPU: CPU time since the start, of"),
