@@ -28,9 +28,9 @@ fn main() {
         && fs::read_to_string(prebuilt.join("sources.txt")).is_ok_and(|of| of == sources);
     for name in objects::NAMES {
         let object = out.join(format!("{name}.o"));
-        let packed = out.join(format!("{name}.o.zlib"));
+        let packed = out.join(format!("{name}.o.zst"));
         if is_current {
-            take(&prebuilt.join(architecture).join(format!("{name}.o.zlib")), &packed);
+            take(&prebuilt.join(architecture).join(format!("{name}.o.zst")), &packed);
         } else if let Err(error) = objects::compile(&bpf, name, architecture, &object) {
             panic!(
                 "{error}. The sources in bpf/ are not those of bpf/prebuilt, so clang and the libbpf headers are \
@@ -50,14 +50,26 @@ fn write(file: &Path, bytes: &[u8]) {
     fs::write(file, bytes).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
 }
 
+/// Puts an object into a frame of zstd that is not compressed: whoever changes bpf/ needs no compressor for it.
 fn pack(object: &Path, packed: &Path) {
-    write(packed, &miniz_oxide::deflate::compress_to_vec_zlib(&read(object), 9));
+    /// Maximum length of a block (RFC 8878, section 3.1.1.2.4).
+    const BLOCK_BYTES: usize = 128 << 10;
+    let object = read(object);
+    let length = u32::try_from(object.len()).expect("an object of less than 4 GB");
+    // The magic number, and a header of a single segment with its length in four bytes.
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0xa0];
+    frame.extend(length.to_le_bytes());
+    let mut blocks = object.chunks(BLOCK_BYTES).peekable();
+    while let Some(block) = blocks.next() {
+        let is_last = u32::from(blocks.peek().is_none());
+        let header = (block.len() as u32) << 3 | is_last;
+        frame.extend(&header.to_le_bytes()[..3]);
+        frame.extend(block);
+    }
+    write(packed, &frame);
 }
 
-/// Copies a packed object that can be unpacked.
+/// Copies a packed object.
 fn take(prebuilt: &Path, packed: &Path) {
-    let bytes = read(prebuilt);
-    miniz_oxide::inflate::decompress_to_vec_zlib(&bytes)
-        .unwrap_or_else(|error| panic!("{}: {error}", prebuilt.display()));
-    write(packed, &bytes);
+    write(packed, &read(prebuilt));
 }

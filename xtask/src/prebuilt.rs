@@ -12,8 +12,8 @@ use crate::run::{output, root, target_dir};
 /// The architectures by their name in libbpf's headers.
 const ARCHITECTURES: [&str; 2] = ["x86", "arm64"];
 
-/// Level of compression: the smallest files.
-const LEVEL: u8 = 10;
+/// Options of zstd for the smallest files.
+const SMALLEST: [&str; 3] = ["--quiet", "--ultra", "-22"];
 
 fn directory() -> PathBuf {
     root().join("bpf/prebuilt")
@@ -21,7 +21,7 @@ fn directory() -> PathBuf {
 
 /// The path of an object below bpf/prebuilt.
 fn packed(architecture: &str, name: &str) -> PathBuf {
-    Path::new(architecture).join(format!("{name}.o.zlib"))
+    Path::new(architecture).join(format!("{name}.o.zst"))
 }
 
 /// The versions of the tools, on which the bytes of objects depend.
@@ -51,14 +51,15 @@ pub fn compile_here(name: &str, object: &Path) -> Result<()> {
     compile(&root().join("bpf"), name, architecture, object).map_err(Error::msg)
 }
 
-/// Compiles a program, and drops what the loader has no use for: DWARF, two thirds of it.
-fn object(architecture: &str, name: &str) -> Result<Vec<u8>> {
+/// Compiles a program, and drops what the loader has no use for: DWARF, two thirds of it. Returns its file and its bytes.
+fn object(architecture: &str, name: &str) -> Result<(PathBuf, Vec<u8>)> {
     let scratch = target_dir()?.join("bpf").join(architecture);
     fs::create_dir_all(&scratch).context("cannot create a directory")?;
     let (whole, stripped) = (scratch.join(format!("{name}.whole")), scratch.join(name));
     compile(&root().join("bpf"), name, architecture, &whole).map_err(Error::msg)?;
     output(bpftool().args(["gen", "object"]).arg(&stripped).arg(&whole))?;
-    fs::read(&stripped).context("cannot read the object")
+    let bytes = fs::read(&stripped).context("cannot read the object")?;
+    Ok((stripped, bytes))
 }
 
 /// Compiles all programs for all architectures.
@@ -70,8 +71,8 @@ pub fn renew() -> Result<()> {
     for architecture in ARCHITECTURES {
         fs::create_dir_all(directory().join(architecture)).context("cannot create a directory")?;
         for name in NAMES {
-            let bytes = object(architecture, name)?;
-            let small = miniz_oxide::deflate::compress_to_vec_zlib(&bytes, LEVEL);
+            let (file, bytes) = object(architecture, name)?;
+            let small = output(Command::new("zstd").args(SMALLEST).arg("--stdout").arg(file))?;
             println!("{architecture} {name}: {} bytes, {} compressed", bytes.len(), small.len());
             fs::write(directory().join(packed(architecture, name)), small)
                 .context("cannot write an object")?;
@@ -97,12 +98,10 @@ pub fn check() -> Result<bool> {
     for architecture in ARCHITECTURES {
         for name in NAMES {
             let file = packed(architecture, name);
-            let bytes = fs::read(directory().join(&file))
-                .with_context(|| format!("cannot read {}", file.display()))?;
-            let bytes = miniz_oxide::inflate::decompress_to_vec_zlib(&bytes)
-                .map_err(|error| Error::msg(format!("{}: {error}", file.display())))?;
+            let unpack = ["--quiet", "--decompress", "--stdout"];
+            let bytes = output(Command::new("zstd").args(unpack).arg(directory().join(&file)))?;
             if is_comparable {
-                let same = bytes == object(architecture, name)?;
+                let same = bytes == object(architecture, name)?.1;
                 ensure!(same, "{} is not what the sources give: {renew}", file.display());
             }
         }

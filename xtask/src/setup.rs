@@ -41,6 +41,7 @@ pub const EVERYTHING: &[Tool] = &[
         rhel: "libbpf-devel",
     },
     Tool { there: || exists("bpftool"), debian: "bpftool", rhel: "bpftool" },
+    Tool { there: || exists("zstd"), debian: "zstd", rhel: "zstd" },
     Tool { there: || exists("strace"), debian: "strace", rhel: "strace" },
     // a debugger below the recorder
     Tool { there: || exists("gdb"), debian: "gdb", rhel: "gdb" },

@@ -1,9 +1,7 @@
 //! The compiled BPF objects, which lie packed in the binary: unpacked, the one of a recording has 0.9 MB.
 
-use miniz_oxide::inflate::decompress_to_vec_zlib;
-
-static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o.zlib"));
-static WHO: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/who.bpf.o.zlib"));
+static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o.zst"));
+static WHO: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/who.bpf.o.zst"));
 
 /// The programs of a recording.
 pub(crate) fn programs() -> Vec<u8> {
@@ -17,7 +15,7 @@ pub(crate) fn who() -> Vec<u8> {
 
 /// What reads ELF files wants them aligned to 8 bytes, which each allocator's blocks of this length are.
 fn unpacked(packed: &[u8]) -> Vec<u8> {
-    decompress_to_vec_zlib(packed).expect("the build packed it, or checked that it can be unpacked")
+    zstd::decode_all(packed).expect("the build packed it, or a test unpacks it")
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ fn font(name: &str) -> Result<Part> {
 
 fn kernel_programs(target: &str) -> Result<Part> {
     let architecture = if target.starts_with("aarch64") { "arm64" } else { "x86" };
-    let object = Path::new("bpf/prebuilt").join(architecture).join("proctrace.bpf.o.zlib");
+    let object = Path::new("bpf/prebuilt").join(architecture).join("proctrace.bpf.o.zst");
     let digest = digest::of_file(&root().join(object))?;
     let texts = ["bpf/LICENSE-GPL-2.0", "bpf/LICENSE-MIT"].map(|file| root().join(file));
     Ok(Part {

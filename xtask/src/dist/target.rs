@@ -14,9 +14,20 @@ const PROFILES: [&str; 2] = ["dist", "dist-recorder"];
 /// The program that analyses; the others only record.
 const ANALYSES: &str = "proctrace";
 
-/// What of zstd is left out of programs that only record, which compress at its fastest level, 1, and read any: the searches of
-/// levels above 4.
-const ZSTD_WITHOUT: [&str; 6] = ["GREEDY", "LAZY", "LAZY2", "BTLAZY2", "BTOPT", "BTULTRA"];
+/// What of zstd is left out of programs that only record: they compress at its fastest level, 1, and read any. First the
+/// searches of the levels above 2 (lib/README.md of zstd, which replaces a search that is not there by the next faster one),
+/// then what decompresses faster at twice the size.
+const ZSTD_WITHOUT: [&str; 9] = [
+    "ZSTD_EXCLUDE_DFAST_BLOCK_COMPRESSOR",
+    "ZSTD_EXCLUDE_GREEDY_BLOCK_COMPRESSOR",
+    "ZSTD_EXCLUDE_LAZY_BLOCK_COMPRESSOR",
+    "ZSTD_EXCLUDE_LAZY2_BLOCK_COMPRESSOR",
+    "ZSTD_EXCLUDE_BTLAZY2_BLOCK_COMPRESSOR",
+    "ZSTD_EXCLUDE_BTOPT_BLOCK_COMPRESSOR",
+    "ZSTD_EXCLUDE_BTULTRA_BLOCK_COMPRESSOR",
+    "HUF_FORCE_DECOMPRESS_X1",
+    "ZSTD_FORCE_DECOMPRESS_SEQUENCES_SHORT",
+];
 
 /// Minor version of Rust 1 whose musl reads packed addresses: 1.2.5 instead of 1.2.3, which lacks them as all before 1.2.4.
 const RUST_WITH_PACKED_ADDRESSES: u32 = 93;
@@ -158,8 +169,7 @@ impl Target {
             build.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), compiler);
         }
         if profile != PROFILES[0] {
-            let without = |search| format!("-DZSTD_EXCLUDE_{search}_BLOCK_COMPRESSOR");
-            flags.extend(ZSTD_WITHOUT.map(without));
+            flags.extend(ZSTD_WITHOUT.map(|part| format!("-D{part}")));
         }
         if !flags.is_empty() {
             // After those of the user, which they would replace.
