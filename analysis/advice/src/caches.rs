@@ -37,7 +37,7 @@ pub(super) fn is_taken(
 ) -> bool {
     let uses = |evidence: &Evidence<'_>| {
         // autoconf hands `--cache-file=/dev/null` to what it configures below.
-        let mut lines = evidence.recording.templates.iter();
+        let mut lines = evidence.recording.templates().iter();
         lines.any(|line| cure.is_taken_by(line) && !line.contains("=/dev/null"))
     };
     !found.processes.is_empty() && uses(after) && !uses(before)
@@ -48,7 +48,7 @@ fn under_cache(evidence: &Evidence<'_>) -> u64 {
     let is_cache = |process: u32| {
         evidence.command(process).is_some_and(|command| COMPILER_CACHES.contains(&command))
             || evidence.spawner(process).is_some_and(|spawner| {
-                let line = evidence.recording.templates.get(spawner as usize);
+                let line = evidence.recording.templates().get(spawner as usize);
                 line.is_some_and(|line| COMPILER_CACHES.contains(&first_word(line)))
             })
     };
@@ -71,7 +71,7 @@ fn under_cache(evidence: &Evidence<'_>) -> u64 {
 
 /// Modules of Python that were not found compiled.
 fn modules_not_found(evidence: &Evidence<'_>) -> u64 {
-    let missed = evidence.recording.missed_paths.paths.iter();
+    let missed = evidence.recording.missed_paths().into_iter().flat_map(|missed| &missed.paths);
     let is_module = |path: &[u8]| {
         path.ends_with(b".pyc") && path.windows(13).any(|part| part == b"/__pycache__/")
     };

@@ -36,7 +36,7 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     let mut found: Vec<Found> = units
         .into_iter()
         .filter(|(spawner, units)| {
-            let by = evidence.recording.templates.get(*spawner as usize);
+            let by = evidence.recording.templates().get(*spawner as usize);
             units.len() >= COUNT_MIN && !by.is_some_and(|line| is_of_tool(line))
         })
         .filter_map(|(spawner, units)| advice(evidence, rules, spawner, &units))
@@ -62,7 +62,7 @@ fn with_work<'a>(evidence: &Evidence<'a>, known: &[bool]) -> FastSet<(u32, &'a s
     let mut kinds: FastMap<(u32, &'a str), Vec<u64>> = FastMap::default();
     let mut all = Vec::new();
     for (process, it) in evidence.processes() {
-        let run = it.run().and_then(|run| evidence.recording.runs.get(run as usize));
+        let run = it.run().and_then(|run| evidence.recording.runs().get(run as usize));
         let is_known = it.execs > 0 && run.is_some_and(|run| known[run.template as usize]);
         if let (true, Some(command), Some(by)) =
             (is_known, evidence.command(process), evidence.spawner(process))
@@ -83,7 +83,7 @@ fn with_work<'a>(evidence: &Evidence<'a>, known: &[bool]) -> FastSet<(u32, &'a s
 
 /// For each process, whether it and all that it starts could be done by the shell that started it.
 fn shorts(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<bool> {
-    let templates = &evidence.recording.templates;
+    let templates = evidence.recording.templates();
     let known: Vec<bool> =
         templates.iter().map(|template| rules.replacement(template).is_some()).collect();
     let works = with_work(evidence, &known);
@@ -91,10 +91,10 @@ fn shorts(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<bool> {
         let kind = evidence.spawner(process).zip(evidence.command(process));
         kind.is_some_and(|kind| works.contains(&kind))
     };
-    let runs = &evidence.recording.runs;
-    let mut short = vec![false; evidence.recording.processes.len()];
+    let runs = evidence.recording.runs();
+    let mut short = vec![false; evidence.recording.processes().len()];
     // Children follow their parents, so all of them are decided before.
-    for process in (0..evidence.recording.processes.len() as u32).rev() {
+    for process in (0..evidence.recording.processes().len() as u32).rev() {
         let it = evidence.process(process);
         let children = evidence.children(process);
         let itself = match it.run().and_then(|run| runs.get(run as usize)) {
@@ -184,6 +184,6 @@ fn advice(
             .into(),
         ..Advice::default()
     };
-    let by = evidence.recording.templates.get(spawner as usize).map_or("", String::as_str);
+    let by = evidence.recording.templates().get(spawner as usize).map_or("", String::as_str);
     Some(Found::without(removal, advice).keyed(by))
 }

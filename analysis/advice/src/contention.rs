@@ -32,7 +32,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
             let part_ns = part.end_ns - part.begin_ns;
             all_ns = all_ns.saturating_add(part_ns);
             waited_ns += part_ns as f64 * in_use(evidence, part);
-            let process = evidence.recording.tasks[part.task as usize].process();
+            let process = evidence.recording.tasks()[part.task as usize].process();
             if coordinated.contains(process) || is_runtime(evidence, process as u32) {
                 coordinated_ns = coordinated_ns.saturating_add(part_ns);
             }
@@ -46,8 +46,8 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         return Vec::new();
     }
     // Otherwise it is other jobs on the machine that take the CPUs.
-    let cores = evidence.recording.header.cpus;
-    let Some(peak) = evidence.recording.peak_running.filter(|peak| *peak > cores.into()) else {
+    let cores = evidence.recording.header().cpus;
+    let Some(peak) = evidence.recording.peak_running().filter(|peak| *peak > cores.into()) else {
         return Vec::new();
     };
     if waited_ns < all_ns / 2 || wanted(evidence) < f64::from(cores) + EXCESS_MIN {
@@ -58,7 +58,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let spun_ns = (running_ns as f64 * without_cpu) as u64;
     let own = waited_ns as f64 / all_ns.max(1) as f64;
     let middle_ns = (earlier_ns.min(all_ns) as f64 * own / 2.0) as u64;
-    let used = &evidence.recording.totals.used;
+    let used = &evidence.recording.totals().used;
     let advice = Advice {
         kind: "overcommit",
         what: format!("Start fewer tasks at a time: as many as there are cores, {cores}, less what else runs"),
@@ -70,7 +70,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
             count(peak),
             count(used.nivcsw)
         ),
-        processes: evidence.recording.processes.len() as u64,
+        processes: evidence.recording.processes().len() as u64,
         wall_ns: Gain::new(0, middle_ns, more(waited_ns.saturating_add(spun_ns))).at_most(evidence.wall_ns),
         method: "wall: time on the critical path without a CPU, and in which tasks may have spun meanwhile \
                  (high); half of what is gained if nothing waits for a CPU (middle); low is 0, as the same \
@@ -92,17 +92,17 @@ fn is_runtime(evidence: &Evidence<'_>, process: u32) -> bool {
 
 /// Processes of which one above them, or themselves, decides what runs at once, and was not asked for more than there are cores.
 pub(super) fn coordinated(evidence: &Evidence<'_>) -> Bits {
-    let cores = evidence.recording.header.cpus;
+    let cores = evidence.recording.header().cpus;
     let templates: Vec<bool> =
-        evidence.recording.templates.iter().map(|line| coordinates(line)).collect();
+        evidence.recording.templates().iter().map(|line| coordinates(line)).collect();
     let decides = |process: &Process| {
-        let run = process.run().and_then(|run| evidence.recording.runs.get(run as usize));
+        let run = process.run().and_then(|run| evidence.recording.runs().get(run as usize));
         process.execs > 0
             && run.is_some_and(|run| templates[run.template as usize])
             && workers(evidence.recording.line_of(process)).is_none_or(|asked| asked <= cores)
     };
     let mut coordinated = Bits::default();
-    for (at, process) in evidence.recording.processes.iter().enumerate() {
+    for (at, process) in evidence.recording.processes().iter().enumerate() {
         // Parents precede their children.
         let above = process.parent().is_some_and(|parent| coordinated.contains(parent));
         if above || decides(process) {
@@ -114,16 +114,16 @@ pub(super) fn coordinated(evidence: &Evidence<'_>) -> Bits {
 
 /// Number of tasks that run or wait for a CPU, on average.
 fn wanted(evidence: &Evidence<'_>) -> f64 {
-    let used = &evidence.recording.totals.used;
+    let used = &evidence.recording.totals().used;
     used.run_ns.saturating_add(used.run_delay_ns) as f64 / evidence.wall_ns.max(1) as f64
 }
 
 /// The part of all CPUs that the tasks of the recording use during a part of the path.
 fn in_use(evidence: &Evidence<'_>, part: &Part) -> f64 {
     let recording = evidence.recording;
-    let bins = &recording.bins;
+    let bins = recording.bins();
     let (user, system) = (bins.of(BinSeries::User), bins.of(BinSeries::System));
-    let whole_ns = bins.width_ns.max(1) as f64 * f64::from(recording.header.cpus.max(1));
+    let whole_ns = bins.width_ns.max(1) as f64 * f64::from(recording.header().cpus.max(1));
     let used = |bin: usize| Some((user.get(bin)? + system.get(bin)?) / whole_ns);
     let shares = bins.shares(part.begin_ns, part.end_ns);
     shares.map(|(bin, share)| share * used(bin).unwrap_or(0.0).clamp(0.0, 1.0)).sum()

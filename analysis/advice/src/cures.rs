@@ -19,14 +19,14 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
 
 /// The processes that a cure concerns, in order.
 pub(super) fn units(evidence: &Evidence<'_>, cure: &Cure) -> Vec<u32> {
-    let templates = &evidence.recording.templates;
+    let templates = evidence.recording.templates();
     let concerned: Vec<bool> = templates.iter().map(|line| cure.concerns(line)).collect();
     if !concerned.contains(&true) || !cure.is_beside(templates) {
         return Vec::new();
     }
     let is_concerned = |process: u32| -> bool {
         let it = evidence.process(process);
-        let run = it.run().and_then(|run| evidence.recording.runs.get(run as usize));
+        let run = it.run().and_then(|run| evidence.recording.runs().get(run as usize));
         let here = run.is_some_and(|run| it.execs > 0 && concerned[run.template as usize]);
         let spawner = evidence.spawner(process);
         let line = spawner.and_then(|at| templates.get(at as usize)).map(String::as_str);
@@ -54,7 +54,7 @@ fn advice_of(evidence: &Evidence<'_>, (number, cure): (usize, &Cure)) -> Option<
     let is_taken = cure.fills_cache.iter().any(|pattern| pattern.matches(spawner.as_bytes()));
     let is_known = |change: &&String| !change.contains(SPAWNER) || is_whole(spawner) && !is_taken;
     let change = cure.change.as_ref().filter(is_known);
-    let by = run.and_then(|run| evidence.recording.runs.get(run as usize));
+    let by = run.and_then(|run| evidence.recording.runs().get(run as usize));
     let advice = Advice {
         kind: "known-cure",
         what: cure.what.clone(),

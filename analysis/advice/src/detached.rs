@@ -30,7 +30,7 @@ struct Left {
 /// them, or for processes without, it is taken to be used evenly. Wall: nothing.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let recording = evidence.recording;
-    let end_ns = recording.first_ns.saturating_add(evidence.wall_ns);
+    let end_ns = recording.first_ns().saturating_add(evidence.wall_ns);
     let mut groups: BTreeMap<&str, Left> = BTreeMap::new();
     let mut courses = None;
     let mut known = Bits::default();
@@ -41,7 +41,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         {
             continue;
         }
-        let parent = process.parent().map(|parent| &recording.processes[parent]);
+        let parent = process.parent().map(|parent| &recording.processes()[parent]);
         let Some(since_ns) = parent.and_then(|parent| parent.ended_ns()) else { continue };
         let courses = courses.get_or_insert_with(|| Courses::of(evidence));
         let left = groups.entry(recording.template_of(process).unwrap_or("")).or_default();
@@ -67,9 +67,9 @@ struct Courses<'e, 'a> {
 
 impl<'e, 'a> Courses<'e, 'a> {
     fn of(evidence: &'e Evidence<'a>) -> Self {
-        let tracks = evidence.recording.tracks.iter();
+        let tracks = evidence.recording.tracks().iter();
         let of_process = tracks.map(|track| (track.process as u32, track)).collect();
-        Self { evidence, bins: &evidence.recording.bins, of_process }
+        Self { evidence, bins: evidence.recording.bins(), of_process }
     }
 
     /// The CPU time that a process used from a time on.

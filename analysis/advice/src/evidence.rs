@@ -73,11 +73,11 @@ impl<'a> Evidence<'a> {
         path: Option<Cow<'a, CriticalPath>>,
         min_percent: f64,
     ) -> Self {
-        let processes = &recording.processes;
+        let processes = recording.processes();
         let mut path_ns = vec![0_u64; processes.len()];
         let mut busy_ns = vec![(0_u64, 0_u64); processes.len()];
         for part in path.iter().flat_map(|path| &path.parts) {
-            let process = recording.tasks[part.task as usize].process();
+            let process = recording.tasks()[part.task as usize].process();
             let part_ns = part.end_ns - part.begin_ns;
             path_ns[process] = path_ns[process].saturating_add(part_ns);
             match part.doing {
@@ -116,7 +116,7 @@ impl<'a> Evidence<'a> {
             busy_ns,
             first_child,
             children,
-            shells: recording.templates.iter().map(is_shell).collect(),
+            shells: recording.templates().iter().map(is_shell).collect(),
             model: OnceCell::new(),
             earlier: RefCell::default(),
             passes: OnceCell::new(),
@@ -126,12 +126,12 @@ impl<'a> Evidence<'a> {
     }
 
     pub(crate) fn process(&self, process: u32) -> &'a Process {
-        &self.recording.processes[process as usize]
+        &self.recording.processes()[process as usize]
     }
 
     /// All processes by number.
     pub(crate) fn processes(&self) -> impl Iterator<Item = (u32, &'a Process)> + use<'a> {
-        (0..).zip(&self.recording.processes)
+        (0..).zip(self.recording.processes())
     }
 
     /// Children of a process in order of birth.
@@ -165,7 +165,7 @@ impl<'a> Evidence<'a> {
     /// Number of the template of the spawner's command line.
     pub(crate) fn spawner(&self, process: u32) -> Option<u32> {
         let run = self.process(process).spawned_in()?;
-        self.recording.runs.get(run as usize).map(|run| run.template)
+        self.recording.runs().get(run as usize).map(|run| run.template)
     }
 
     pub(crate) fn spawned_by_shell(&self, process: u32) -> bool {
@@ -217,7 +217,7 @@ impl<'a> Evidence<'a> {
 
     /// Time at which a process ended, at the latest the end of the recording.
     pub(crate) fn ended_ns(&self, process: u32) -> u64 {
-        self.process(process).ended_ns().unwrap_or(self.recording.last_ns)
+        self.process(process).ended_ns().unwrap_or(self.recording.last_ns())
     }
 
     pub(crate) fn life_ns(&self, process: u32) -> u64 {
@@ -228,7 +228,7 @@ impl<'a> Evidence<'a> {
     /// second task may gain nothing, as others take the time.
     pub(super) fn percent_without_idle_core(&self) -> Option<f64> {
         let percent = self.recording.others_percent()?;
-        let machine = self.recording.trailer.as_ref()?.machine?;
+        let machine = self.recording.trailer()?.machine?;
         let left = f64::from(machine.cpus) * (1.0 - percent / 100.0);
         (left <= 1.0).then_some(percent)
     }
@@ -249,7 +249,7 @@ impl<'a> Evidence<'a> {
 
     /// Readings of the memory of all processes; none if it was not read.
     pub(crate) fn passes(&self) -> &[(Pass, Vec<&'a MemoryReading>)] {
-        let known = self.recording.knows.all(&[Quantity::Memory]);
+        let known = self.recording.knows().all(&[Quantity::Memory]);
         let read = || if known { with_readings(self.recording, |_| true) } else { Vec::new() };
         self.passes.get_or_init(read)
     }
@@ -353,7 +353,7 @@ impl<'a> Evidence<'a> {
     pub(crate) fn ancestors(&self, process: u32) -> impl Iterator<Item = usize> {
         // Parents precede their children; only a broken trace contradicts.
         let parent =
-            |at: &usize| self.recording.processes[*at].parent().filter(|parent| parent < at);
+            |at: &usize| self.recording.processes()[*at].parent().filter(|parent| parent < at);
         std::iter::successors(Some(process as usize), parent)
     }
 
@@ -400,7 +400,7 @@ impl<'a> Evidence<'a> {
                 (u128::from(whole_ns) * same.len() as u128 / all) as u64
             };
             path_ns = path_ns.saturating_add(share(self.path_ns[parent]));
-            let own_ns = self.recording.processes[parent].cpu.total_ns();
+            let own_ns = self.recording.processes()[parent].cpu.total_ns();
             cpu_ns = cpu_ns.saturating_add(share(own_ns));
         }
         (path_ns, cpu_ns)
@@ -409,7 +409,7 @@ impl<'a> Evidence<'a> {
     /// The time within the wall time in which at least one of these was alive: all that is known without a
     /// path.
     pub(crate) fn alive_ns(&self, units: &[u32]) -> u64 {
-        let end_ns = self.recording.first_ns.saturating_add(self.wall_ns);
+        let end_ns = self.recording.first_ns().saturating_add(self.wall_ns);
         let mut lives: Vec<(u64, u64)> = units
             .iter()
             .map(|unit| (self.process(*unit).born_ns, self.ended_ns(*unit).min(end_ns)))
@@ -428,7 +428,7 @@ impl<'a> Evidence<'a> {
         let mut timers = Vec::new();
         for part in self.path.iter().flat_map(|path| &path.parts) {
             if part.doing == Doing::Waiting(WaitFor::Timer) {
-                let process = self.recording.tasks[part.task as usize].process() as u32;
+                let process = self.recording.tasks()[part.task as usize].process() as u32;
                 timers.push((process, part.begin_ns, part.end_ns));
             }
         }
@@ -447,7 +447,7 @@ impl<'a> Evidence<'a> {
     }
 
     pub(crate) fn knows_argv(&self) -> bool {
-        self.recording.knows.all(&[Quantity::Forks, Quantity::Execs, Quantity::Argv])
+        self.recording.knows().all(&[Quantity::Forks, Quantity::Execs, Quantity::Argv])
     }
 }
 

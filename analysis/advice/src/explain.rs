@@ -23,9 +23,9 @@ pub fn explain(
     let at = number.checked_sub(1)?;
     let advice = advised.advice.iter().filter(|one| one.part_of.is_none()).nth(at)?;
     let path_ns = CriticalPath::of(recording).map(|path| {
-        let mut path_ns = vec![0_u64; recording.processes.len()];
+        let mut path_ns = vec![0_u64; recording.processes().len()];
         for part in &path.parts {
-            let process = recording.tasks[part.task as usize].process();
+            let process = recording.tasks()[part.task as usize].process();
             path_ns[process] = path_ns[process].saturating_add(part.end_ns - part.begin_ns);
         }
         path_ns
@@ -35,7 +35,7 @@ pub fn explain(
     let on_path = |at: &usize| path_ns.as_ref().map_or(0, |path_ns| path_ns[*at]);
     chosen.sort_by_key(|at| (Reverse(on_path(at)), Reverse(life_ns(recording, *at)), *at));
     chosen.truncate(rows);
-    chosen.sort_by_key(|at| (recording.processes[*at].born_ns, *at));
+    chosen.sort_by_key(|at| (recording.processes()[*at].born_ns, *at));
     Some(Explained {
         advice: advice.clone(),
         others: (all - chosen.len()) as u64,
@@ -49,19 +49,19 @@ pub fn explain(
 /// Processes of a piece of advice, or all.
 fn about(recording: &Recording, advice: &Advice) -> Vec<usize> {
     match &advice.about[..] {
-        [] => (0..recording.processes.len()).collect(),
+        [] => (0..recording.processes().len()).collect(),
         some => some.iter().map(|at| *at as usize).collect(),
     }
 }
 
 fn life_ns(recording: &Recording, at: usize) -> u64 {
-    let process = &recording.processes[at];
-    process.ended_ns().unwrap_or(recording.last_ns).saturating_sub(process.born_ns)
+    let process = &recording.processes()[at];
+    process.ended_ns().unwrap_or(recording.last_ns()).saturating_sub(process.born_ns)
 }
 
 fn row(recording: &Recording, at: usize, path_ns: Option<u64>) -> ExplainedProcess {
-    let process = &recording.processes[at];
-    let parent = process.parent().and_then(|parent| recording.processes.get(parent));
+    let process = &recording.processes()[at];
+    let parent = process.parent().and_then(|parent| recording.processes().get(parent));
     let waited = waits_of(recording, process).map(|groups| {
         let for_cpu = groups.iter().map(|group| group.for_cpu_ns).fold(0, u64::saturating_add);
         let mut waited: Vec<WaitedFor> = groups
@@ -78,9 +78,9 @@ fn row(recording: &Recording, at: usize, path_ns: Option<u64>) -> ExplainedProce
     ExplainedProcess {
         pid: process.pid,
         parent: parent.map(|parent| parent.pid),
-        begin_ns: process.born_ns.saturating_sub(recording.first_ns),
+        begin_ns: process.born_ns.saturating_sub(recording.first_ns()),
         wall_ns: life_ns(recording, at),
-        cpu_ns: recording.knows.all(&[Quantity::Cpu]).then(|| process.cpu.total_ns()),
+        cpu_ns: recording.knows().all(&[Quantity::Cpu]).then(|| process.cpu.total_ns()),
         path_ns,
         waited,
         command: match line {

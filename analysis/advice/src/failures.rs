@@ -69,7 +69,7 @@ const PROBERS: [&str; 6] = ["configure", "cmake", "meson", "scons", "waf", "ldco
 ///
 /// Wall and CPU: as [`Evidence::without`] for all of them; low is 0 if the same command succeeds later.
 pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
-    let calls = &evidence.recording.calls;
+    let calls = evidence.recording.calls().unwrap_or_default();
     let mut groups: FastMap<u64, Vec<u32>> = FastMap::default();
     for (process, it) in evidence.processes() {
         let failed = it.status().is_some_and(is_failure);
@@ -89,7 +89,7 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
 
 /// Returns whether the same command, in the same directory and environment, succeeds after one of these failures.
 fn works_later(evidence: &Evidence<'_>, failures: &[u32]) -> bool {
-    let calls = &evidence.recording.calls;
+    let calls = evidence.recording.calls().unwrap_or_default();
     let call = |process: u32| {
         evidence.process(process).run().and_then(|run| calls.get(run as usize)).copied()
     };
@@ -110,7 +110,7 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
     let first = *runs.first()?;
     let (command, template) = (evidence.command(first)?, evidence.own_template(first)?);
     let asks = |word: &str| QUESTIONS.contains(&word);
-    let by = evidence.spawner(first).and_then(|by| evidence.recording.templates.get(by as usize));
+    let by = evidence.spawner(first).and_then(|by| evidence.recording.templates().get(by as usize));
     let is_probe = by.is_some_and(|by| PROBERS.contains(&called(by)));
     if ANSWERS.contains(&command)
         || is_probe

@@ -1,6 +1,7 @@
 //! Independence of processes that ran one after the other: whether they could have run at once.
 
 use proctrace_classify::fast::FastMap;
+use proctrace_recording::opened::OpenedFiles;
 use proctrace_wire::Quantity;
 
 use super::evidence::{Evidence, first_word, script};
@@ -23,7 +24,7 @@ pub(super) fn independence(
     rules: &AdviceRules,
     row: &[u32],
 ) -> Independence {
-    if evidence.recording.knows.all(&[Quantity::OpenedFiles]) && share_files(evidence, row) {
+    if evidence.recording.knows().all(&[Quantity::OpenedFiles]) && share_files(evidence, row) {
         return Independence::Refuted;
     }
     let known = |process: &u32| {
@@ -41,7 +42,8 @@ fn share_files(evidence: &Evidence<'_>, row: &[u32]) -> bool {
             member.insert(one, at);
         }
     }
-    evidence.recording.opened.by_file().any(|(path, uses)| {
+    let opened = evidence.recording.opened();
+    opened.into_iter().flat_map(OpenedFiles::by_file).any(|(path, uses)| {
         let theirs =
             || uses.iter().filter_map(|used| Some((*member.get(&used.process)?, used.modes.write)));
         let is_file = !path.starts_with(b"/dev/") && !path.starts_with(b"/proc/");

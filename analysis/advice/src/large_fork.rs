@@ -53,7 +53,7 @@ struct Forks {
 /// middle and high with the waits for a CPU on it.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let recording = evidence.recording;
-    if !recording.knows.all(&[Quantity::PeakRss]) {
+    if !recording.knows().all(&[Quantity::PeakRss]) {
         return Vec::new();
     }
     let mut large = Bits::default();
@@ -79,7 +79,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
             continue;
         };
         // As lintian: who runs it does not change how it starts programs.
-        if is_of_tool(recording.line_of(&recording.processes[parent])) {
+        if is_of_tool(recording.line_of(&recording.processes()[parent])) {
             continue;
         }
         let freeing_ns = freeing_ns(evidence, *child, parent, *exec_ns);
@@ -103,14 +103,14 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
 fn until_exec(evidence: &Evidence<'_>, large: &Bits) -> BTreeMap<u32, u64> {
     let recording = evidence.recording;
     let mut until_exec = BTreeMap::new();
-    for run in recording.runs.iter().filter(|run| run.happened_here) {
+    for run in recording.runs().iter().filter(|run| run.happened_here) {
         let process = evidence.process(run.process);
         // The peak is that of the parent's last program: what it was before, was another size.
         let is_of = |parent: &usize| {
-            large.contains(*parent) && process.spawned_in() == recording.processes[*parent].run()
+            large.contains(*parent) && process.spawned_in() == recording.processes()[*parent].run()
         };
         let of_large = process.parent().as_ref().is_some_and(is_of);
-        if of_large && !recording.sharers.contains(run.process as usize) {
+        if of_large && !recording.shared_memory(run.process as usize) {
             // Runs are in order of time.
             until_exec.entry(run.process).or_insert(run.time_ns);
         }
@@ -122,7 +122,7 @@ fn until_exec(evidence: &Evidence<'_>, large: &Bits) -> BTreeMap<u32, u64> {
 fn on_path(evidence: &Evidence<'_>, until_exec: &BTreeMap<u32, u64>) -> FastMap<u32, (u64, u64)> {
     let mut on_path: FastMap<u32, (u64, u64)> = FastMap::default();
     for part in evidence.path.iter().flat_map(|path| &path.parts) {
-        let process = evidence.recording.tasks[part.task as usize].process() as u32;
+        let process = evidence.recording.tasks()[part.task as usize].process() as u32;
         if let Some(exec_ns) = until_exec.get(&process) {
             let both_ns = part.end_ns.min(*exec_ns).saturating_sub(part.begin_ns);
             let (ran_ns, ready_ns) = on_path.entry(process).or_default();
@@ -143,12 +143,12 @@ fn freeing_ns(evidence: &Evidence<'_>, child: u32, parent: usize, exec_ns: u64) 
     let process = evidence.process(child);
     let before_ns = exec_ns.saturating_sub(process.born_ns);
     let task = process.tasks().next().and_then(|task| u32::try_from(task).ok());
-    let waits = task.map_or(&[][..], |task| of_task(&recording.waits, task));
+    let waits = task.map_or(&[][..], |task| of_task(recording.waits().unwrap_or_default(), task));
     let off_ns = waits
         .iter()
         .take_while(|wait| wait.since_ns < exec_ns)
         .fold(0_u64, |sum, wait| sum.saturating_add(wait.until_ns.min(exec_ns) - wait.since_ns));
-    let rss_bytes = recording.peak_rss_bytes(&recording.processes[parent]);
+    let rss_bytes = recording.peak_rss_bytes(&recording.processes()[parent]);
     let most_ns = (rss_bytes >> 20).saturating_mul(FREE_MAX_NS_PER_MIB);
     before_ns.saturating_sub(off_ns).saturating_sub(EXEC_NS).min(most_ns)
 }
@@ -159,7 +159,7 @@ fn copying_ns(evidence: &Evidence<'_>, parents: &BTreeMap<u32, u64>) -> (u64, u6
     let (mut all_ns, mut on_path_ns) = (0_u64, 0_u64);
     for (parent, children) in parents {
         let process = evidence.process(*parent);
-        let tasks = process.tasks().map(|task| evidence.recording.tasks[task].used().minflt);
+        let tasks = process.tasks().map(|task| evidence.recording.tasks()[task].used().minflt);
         let faults = tasks.fold(0_u64, u64::saturating_add);
         let pages = process.maxrss_pages();
         let copies = faults.saturating_sub(pages).min(pages.saturating_mul(*children));

@@ -198,7 +198,7 @@ const STEPS_SHOWN: usize = 3;
 
 /// The groups of steps to which most of these processes belong.
 fn steps_of(recording: &Recording, processes: &[u32]) -> Vec<AdvisedStep> {
-    let steps = &recording.steps;
+    let steps = recording.steps();
     let mut by_step: BTreeMap<u32, u64> = BTreeMap::new();
     for step in processes.iter().filter_map(|at| steps.of_process(*at)) {
         *by_step.entry(step).or_default() += 1;

@@ -127,14 +127,14 @@ fn related(evidence: &Evidence<'_>, units: &[Unit]) -> Vec<(usize, usize)> {
             }
         }
     }
-    let tasks = &evidence.recording.tasks;
+    let tasks = evidence.recording.tasks();
     let mut unit_of_task: FastMap<u32, usize> = FastMap::default();
     for (task, number) in tasks.iter().zip(0..) {
         if let Some(unit) = units.iter().position(|unit| unit.members.contains(task.process())) {
             unit_of_task.insert(number, unit);
         }
     }
-    for wait in &evidence.recording.waits {
+    for wait in evidence.recording.waits().unwrap_or_default() {
         // The kernel's own locks (of a page of a program that both start, of a directory) say nothing about the data
         // that one has from the other.
         if matches!(wait.waits_for, WaitFor::Cpu | WaitFor::Disk) {
@@ -175,7 +175,7 @@ fn apart(evidence: &Evidence<'_>, first: &Unit, second: &Unit, peak_bytes: u64) 
 
 /// Time for which both were alive, within the wall time.
 fn both_ns(evidence: &Evidence<'_>, first: &Unit, second: &Unit) -> u64 {
-    let end_ns = evidence.recording.first_ns.saturating_add(evidence.wall_ns);
+    let end_ns = evidence.recording.first_ns().saturating_add(evidence.wall_ns);
     let life = |unit: &Unit| {
         let born = unit.roots.iter().map(|root| evidence.process(*root).born_ns).min();
         let ended = unit.roots.iter().map(|root| evidence.ended_ns(*root)).max();

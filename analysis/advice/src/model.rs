@@ -65,8 +65,8 @@ struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     fn of(recording: &'a Recording) -> Self {
-        let births_ns = recording.tasks.iter().map(|task| task.born_ns).collect();
-        Self { births_ns, waits: &recording.waits }
+        let births_ns = recording.tasks().iter().map(|task| task.born_ns).collect();
+        Self { births_ns, waits: recording.waits().unwrap_or_default() }
     }
 
     fn count(&self) -> u32 {
@@ -102,11 +102,11 @@ impl<'a> Model<'a> {
         let order =
             in_order(steps.count(), |number| steps.get(number).0, |number| steps.get(number));
         let forker = |task| recording.forker_of(task).and_then(|forker| u32::try_from(forker).ok());
-        let tasks = 0..recording.tasks.len();
+        let tasks = 0..recording.tasks().len();
         let forkers = tasks.map(|task| forker(task).unwrap_or(NOBODY)).collect();
         Self {
             steps,
-            first_ns: recording.first_ns,
+            first_ns: recording.first_ns(),
             order,
             forkers,
             last,
@@ -269,11 +269,11 @@ mod tests {
             let mut in_order = 0;
             for mut waits in sets {
                 waits.sort_unstable_by_key(|wait| (wait.task, wait.until_ns, wait.since_ns));
-                recording.waits = waits;
+                recording.replace_waits(waits);
                 let model = Model::of(&recording, (0, end_ns));
                 let (wall_ns, is_in_order) = model.wall_ns(Cut::Nothing);
                 if is_in_order {
-                    prop_assert_eq!(wall_ns, end_ns - recording.first_ns);
+                    prop_assert_eq!(wall_ns, end_ns - recording.first_ns());
                     in_order += 1;
                 }
                 prop_assert_eq!(model.earlier_ns(Cut::Nothing), 0);

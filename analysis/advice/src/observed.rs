@@ -298,7 +298,7 @@ fn found_by(kind: &str) -> &'static [Quantity] {
 }
 
 fn knows(evidence: &Evidence<'_>, quantity: Quantity) -> bool {
-    evidence.recording.knows.all(&[quantity])
+    evidence.recording.knows().all(&[quantity])
 }
 
 /// Reason why the recording after the change cannot tell whether advice was followed, which the one before it could
@@ -311,7 +311,7 @@ fn not_told(kind: &str, before: &Evidence<'_>, after: &Evidence<'_>) -> Option<S
         .copied()
         .filter(|quantity| knows(before, *quantity))
         .collect();
-    let why = after.recording.knows.why_not(&needs)?;
+    let why = after.recording.knows().why_not(&needs)?;
     Some(format!("not known after the change: {why}"))
 }
 

@@ -86,8 +86,8 @@ pub fn places(
         .iter()
         .map(|advice| {
             let at = advice.started? as usize;
-            let run = recording.processes.get(at)?.spawned_in();
-            let run = run.and_then(|run| recording.runs.get(run as usize));
+            let run = recording.processes().get(at)?.spawned_in();
+            let run = run.and_then(|run| recording.runs().get(run as usize));
             Some((at, run.map(|run| (run.process as usize, run.time_ns))))
         })
         .collect();

@@ -158,7 +158,7 @@ fn ancestors(evidence: &Evidence<'_>, process: u32) -> Bits {
             break;
         }
         ancestors.insert(at);
-        next = evidence.recording.processes[at].parent();
+        next = evidence.recording.processes()[at].parent();
     }
     ancestors
 }

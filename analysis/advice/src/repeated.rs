@@ -18,10 +18,10 @@ const COUNT_MIN: usize = 5;
 /// Wall and CPU: as [`Evidence::without`]; low is 0 unless the command is known to answer and to change nothing.
 pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     // The answer may depend on variables that were not recorded.
-    if !evidence.recording.knows.all(&[Quantity::Environment]) {
+    if !evidence.recording.knows().all(&[Quantity::Environment]) {
         return Vec::new();
     }
-    let calls = &evidence.recording.calls;
+    let calls = evidence.recording.calls().unwrap_or_default();
     let mut groups: FastMap<u64, Vec<u32>> = FastMap::default();
     for (process, it) in evidence.processes() {
         let call = it.run().and_then(|run| calls.get(run as usize));

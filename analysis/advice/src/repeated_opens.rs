@@ -7,7 +7,7 @@ use proctrace_classify::names::{directory, errno};
 use proctrace_findings::{Advice, Gain, count, counted, time};
 use proctrace_libsearch::Sought;
 use proctrace_recording::misses::MissKind;
-use proctrace_recording::opened::FileUse;
+use proctrace_recording::opened::{FileUse, OpenedFiles};
 use proctrace_wire::escape::to_text;
 use proctrace_wire::{Family, Quantity};
 
@@ -39,7 +39,7 @@ const MADE_WHEN_READ: [&[u8]; 3] = [b"/proc/", b"/sys/", b"/dev/"];
 /// processes' lives on the critical path; middle and high times [`Evidence::stretch`].
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let mut found = failed(evidence);
-    if evidence.recording.knows.all(&[Quantity::OpenedFiles]) {
+    if evidence.recording.knows().all(&[Quantity::OpenedFiles]) {
         found.extend(opened(evidence));
     }
     found
@@ -97,13 +97,13 @@ struct Again {
 
 fn failed(evidence: &Evidence<'_>) -> Vec<Found> {
     let recording = evidence.recording;
-    if !recording.knows.all(&[Quantity::LookupTimes]) {
+    let (Some(misses), Some(_)) = (recording.misses(), recording.lookup_times()) else {
         return Vec::new();
-    }
+    };
     // Most kinds cost too little: what each process has of them is not looked at.
     let mut groups: BTreeMap<Key, Again> = BTreeMap::new();
-    let mut key_of: Vec<Option<Key>> = vec![None; recording.misses.kinds().len()];
-    for ((kind, count, _), number) in recording.misses.totals().into_iter().zip(0..) {
+    let mut key_of: Vec<Option<Key>> = vec![None; misses.kinds().len()];
+    for ((kind, count, _), number) in misses.totals().into_iter().zip(0..) {
         let again = Again { number, count, ..Again::default() };
         if cost(evidence, &again, count).is_some() {
             groups.insert(key(&kind), again);
@@ -113,16 +113,16 @@ fn failed(evidence: &Evidence<'_>) -> Vec<Found> {
     if groups.is_empty() {
         return Vec::new();
     }
-    for (process, kind, count) in recording.misses.counted() {
+    for (process, kind, count) in misses.counted() {
         let key = key_of.get(kind as usize).copied().flatten();
         if let Some(again) = key.and_then(|key| groups.get_mut(&key)) {
             again.on_path.add(evidence, process, f64::from(count));
             again.processes.push(process);
         }
     }
-    let numbers = recording.directories.iter().map(Vec::as_slice).zip(0..);
+    let numbers = recording.directories().iter().map(Vec::as_slice).zip(0..);
     let numbers: FastMap<&[u8], u32> = numbers.collect();
-    for missed in &recording.missed_paths.paths {
+    for missed in recording.missed_paths().into_iter().flat_map(|missed| &missed.paths) {
         let again = numbers
             .get(directory(&missed.path))
             .and_then(|number| groups.get_mut(&(*number, missed.errno, missed.family)))
@@ -139,7 +139,7 @@ fn failed(evidence: &Evidence<'_>) -> Vec<Found> {
 
 /// Time that so many of the look-ups of a kind take: low, middle, high; `None` if they do not pay.
 fn cost(evidence: &Evidence<'_>, again: &Again, number: u64) -> Option<Gain> {
-    let mut times = *evidence.recording.lookup_times.by_kind.get(&again.number)?;
+    let mut times = *evidence.recording.lookup_times()?.by_kind.get(&again.number)?;
     times.misses = again.count;
     let cost = times.cost()?;
     let part =
@@ -202,7 +202,7 @@ struct Reopened {
 fn opened(evidence: &Evidence<'_>) -> Vec<Found> {
     let recording = evidence.recording;
     let mut groups: BTreeMap<&str, Reopened> = BTreeMap::new();
-    for (path, uses) in recording.opened.by_file() {
+    for (path, uses) in recording.opened().into_iter().flat_map(OpenedFiles::by_file) {
         if MADE_WHEN_READ.iter().any(|place| path.starts_with(place)) {
             continue;
         }
@@ -224,8 +224,9 @@ fn opened(evidence: &Evidence<'_>) -> Vec<Found> {
 
 fn opened_advice(evidence: &Evidence<'_>, line: &str, reopened: Reopened) -> Option<Found> {
     let recording = evidence.recording;
-    let timed = &recording.lookup_times.opens;
-    let mean_ns = timed.mean_ns().filter(|_| timed.timed() >= TIMED_MIN);
+    let timed = recording.lookup_times().map(|times| &times.opens);
+    let mean_ns =
+        timed.filter(|opens| opens.timed() >= TIMED_MIN).and_then(|opens| opens.mean_ns());
     let [low_ns, middle_ns, high_ns] = mean_ns.map_or(FAILED_NS, |mean_ns| [mean_ns; 3]);
     let ns = |each_ns: f64, times: f64| (reopened.opens as f64 * each_ns * times) as u64;
     let cpu = Gain::new(
@@ -238,7 +239,7 @@ fn opened_advice(evidence: &Evidence<'_>, line: &str, reopened: Reopened) -> Opt
         return None;
     }
     let path = |file: u32| {
-        let path = recording.opened.paths.get(file as usize);
+        let path = recording.opened().and_then(|opened| opened.paths.get(file as usize));
         path.map_or_else(String::new, |path| to_text(path).into_owned())
     };
     let number = reopened.files.len() as u64;

@@ -106,6 +106,6 @@ fn roots(evidence: &Evidence<'_>, processes: &[u32]) -> Vec<u32> {
 }
 
 fn spawner_name<'a>(evidence: &Evidence<'a>, process: u32) -> Option<&'a str> {
-    let template = evidence.recording.templates.get(evidence.spawner(process)? as usize)?;
+    let template = evidence.recording.templates().get(evidence.spawner(process)? as usize)?;
     Some(called(template))
 }

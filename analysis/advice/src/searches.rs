@@ -46,7 +46,7 @@ struct Searches {
 /// time and all waits of these processes for a CPU, as shorter ones may not have to wait.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let recording = evidence.recording;
-    if !recording.knows.all(&[Quantity::LookupsOpen, Quantity::LookupTimes]) {
+    if !recording.knows().all(&[Quantity::LookupsOpen, Quantity::LookupTimes]) {
         return Vec::new();
     }
     searches(evidence).and_then(|searches| advice(evidence, searches)).into_iter().collect()
@@ -56,13 +56,13 @@ fn searches(evidence: &Evidence<'_>) -> Option<Searches> {
     let recording = evidence.recording;
     let mut searches = Searches::default();
     let mut of_process: FastMap<u32, (u64, u64)> = FastMap::default();
-    for (run, start) in recording.runs.iter().zip(&recording.starts) {
+    for (run, start) in recording.runs().iter().zip(recording.starts().unwrap_or_default()) {
         let loading = u64::from(start.loading);
         if run.happened_here && start.libraries > 0 && loading > STAY {
             let (all, avoidable) = of_process.entry(run.process).or_default();
             *all += loading;
             *avoidable += loading - STAY;
-            let name = recording.programs.get(run.program as usize).map(|program| &program.name);
+            let name = recording.programs().get(run.program as usize).map(|program| &program.name);
             if let Some(name) = name {
                 match searches.programs.get_mut(name) {
                     Some(sum) => *sum += loading,
@@ -88,7 +88,7 @@ fn searches(evidence: &Evidence<'_>) -> Option<Searches> {
 }
 
 fn advice(evidence: &Evidence<'_>, searches: Searches) -> Option<Found> {
-    let mut times = evidence.recording.lookup_times.libraries;
+    let mut times = evidence.recording.lookup_times()?.libraries;
     // All look-ups of the group; of these the timed ones are a sample.
     times.misses = searches.all;
     let cost = times.cost()?;
@@ -164,7 +164,8 @@ fn advice(evidence: &Evidence<'_>, searches: Searches) -> Option<Found> {
 /// are.
 fn directories(evidence: &Evidence<'_>) -> (Vec<(String, u64)>, u64) {
     let mut counts: BTreeMap<&[u8], u64> = BTreeMap::new();
-    for missed in &evidence.recording.missed_paths.paths {
+    let missed = evidence.recording.missed_paths();
+    for missed in missed.into_iter().flat_map(|missed| &missed.paths) {
         if missed.sought() == Sought::Library {
             *counts.entry(directory(&missed.path)).or_default() += missed.count;
         }

@@ -133,7 +133,7 @@ fn of_kind_ns(evidence: &Evidence<'_>, stretch: &Stretch) -> u64 {
 /// Returns whether a process above one is of the same engine, and was asked to run several at once.
 fn is_asked_above(evidence: &Evidence<'_>, process: u32, engine: &str) -> bool {
     evidence.ancestors(process).skip(1).take(ABOVE_MAX).any(|at| {
-        let line = evidence.recording.line_of(&evidence.recording.processes[at]);
+        let line = evidence.recording.line_of(&evidence.recording.processes()[at]);
         engine_of(line) == Some(engine) && one_at_a_time(line).is_none()
     })
 }
@@ -291,7 +291,13 @@ fn rows(evidence: &Evidence<'_>, parent: &Parent) -> Vec<Row> {
 fn is_same_call(evidence: &Evidence<'_>, one: u32, other: u32) -> bool {
     let call = |process: u32| {
         let run = evidence.process(process).run()?;
-        evidence.recording.calls.get(run as usize).copied().filter(|call| *call != 0)
+        evidence
+            .recording
+            .calls()
+            .unwrap_or_default()
+            .get(run as usize)
+            .copied()
+            .filter(|call| *call != 0)
     };
     call(one).is_some_and(|first| call(other) == Some(first))
 }
@@ -482,7 +488,7 @@ fn advice(
             time(sum(&|it| it.sum_ns)),
             time(stretches.iter().map(|it| it.longest_ns).max()?),
             cores - 1,
-            counted(evidence.recording.header.cpus.into(), "core", "cores"),
+            counted(evidence.recording.header().cpus.into(), "core", "cores"),
             match busy_percent {
                 None => "are idle".to_owned(),
                 Some(percent) =>
@@ -556,10 +562,10 @@ fn pinned_by<'a>(evidence: &Evidence<'a>, process: u32) -> Option<&'a str> {
     let mut ancestors = Bits::default();
     while let Some(process) = at.filter(|process| !ancestors.contains(*process)) {
         ancestors.insert(process);
-        at = evidence.recording.processes[process].parent();
+        at = evidence.recording.processes()[process].parent();
     }
-    let mut theirs = evidence.recording.runs.iter().filter_map(|run| {
-        let name = &evidence.recording.programs.get(run.program as usize)?.name;
+    let mut theirs = evidence.recording.runs().iter().filter_map(|run| {
+        let name = &evidence.recording.programs().get(run.program as usize)?.name;
         ancestors.contains(run.process as usize).then_some(&**name)
     });
     theirs.find(|name| PINS.contains(name))
@@ -582,7 +588,7 @@ fn room(evidence: &Evidence<'_>, row: &[(u32, u64)]) -> f64 {
         }
     }
     let busy = busy_ns / end_ns.saturating_sub(begin_ns).max(1) as f64;
-    let idle = (f64::from(evidence.recording.header.cpus) - busy).max(0.0);
+    let idle = (f64::from(evidence.recording.header().cpus) - busy).max(0.0);
     let sum =
         |of: &dyn Fn(u32) -> u64| row.iter().map(|child| of(*child)).fold(0, u64::saturating_add);
     let lives_ns = sum(&|child| evidence.life_ns(child));

@@ -42,10 +42,10 @@ struct Stretch {
 /// all. CPU: nothing.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let recording = evidence.recording;
-    let cores = u64::from(recording.header.cpus).min(recording.peak_running.unwrap_or(0));
+    let cores = u64::from(recording.header().cpus).min(recording.peak_running().unwrap_or(0));
     if evidence.path.is_none()
         || cores < 2
-        || !recording.knows.all(&[Quantity::Samples])
+        || !recording.knows().all(&[Quantity::Samples])
         || !runs_several_at_times(evidence)
     {
         return Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         let key = asks_for_threads(line, cores)
             .map_or_else(|| evidence.called(stretch.process), |(name, _)| name);
         // What a coordinator starts is neither divided nor moved by who runs it, as rustc below cargo.
-        let parent = recording.processes[stretch.process as usize].parent();
+        let parent = recording.processes()[stretch.process as usize].parent();
         let is_moved = parent.is_none_or(|parent| !coordinated.contains(parent));
         if is_moved || asks_for_threads(line, cores).is_some() {
             groups.entry(key).or_default().push(stretch);
@@ -71,7 +71,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
 /// Returns whether the job has work for several cores for a while: otherwise it is a serial job, and not one with a
 /// serial part.
 fn runs_several_at_times(evidence: &Evidence<'_>) -> bool {
-    let ticks = &evidence.recording.ticks;
+    let ticks = evidence.recording.ticks().unwrap_or_default();
     let rows = ticks.chunk_by(|one, next| (one.running > 1) == (next.running > 1));
     let parallel = rows.filter(|row| row[0].running > 1 && row.len() >= PARALLEL_MIN);
     let samples: usize = parallel.map(<[_]>::len).sum();
@@ -80,7 +80,7 @@ fn runs_several_at_times(evidence: &Evidence<'_>) -> bool {
 
 /// Parts of the path in a row that belong to one process, which computes in them while few others do.
 fn stretches(evidence: &Evidence<'_>) -> Vec<Stretch> {
-    let process = |part: &Part| evidence.recording.tasks[part.task as usize].process() as u32;
+    let process = |part: &Part| evidence.recording.tasks()[part.task as usize].process() as u32;
     let computes = |part: &Part| {
         matches!(part.doing, Doing::Running | Doing::WaitingForCpu | Doing::Waiting(WaitFor::Disk))
     };
@@ -103,7 +103,7 @@ fn stretches(evidence: &Evidence<'_>) -> Vec<Stretch> {
 
 /// Returns whether on average fewer than half a task ran beside it.
 fn is_alone(evidence: &Evidence<'_>, stretch: &Stretch) -> bool {
-    let ticks = &evidence.recording.ticks;
+    let ticks = evidence.recording.ticks().unwrap_or_default();
     let begin = ticks.partition_point(|tick| tick.head.time_ns < stretch.begin_ns);
     let end = ticks.partition_point(|tick| tick.head.time_ns <= stretch.end_ns).max(begin);
     let running: u64 = ticks[begin..end].iter().map(|tick| u64::from(tick.running)).sum();
@@ -167,8 +167,8 @@ fn advice(
             time(length_ns),
             counted(stretches.len() as u64, "stretch", "stretches"),
             100.0 * length_ns as f64 / evidence.wall_ns.max(1) as f64,
-            count(evidence.recording.peak_running.unwrap_or(0)),
-            counted(evidence.recording.header.cpus.into(), "core", "cores"),
+            count(evidence.recording.peak_running().unwrap_or(0)),
+            counted(evidence.recording.header().cpus.into(), "core", "cores"),
             filling(evidence, stretches),
         ),
         processes: processes.len() as u64,
@@ -216,7 +216,7 @@ fn filling(evidence: &Evidence<'_>, stretches: &[Stretch]) -> String {
         for part in parts.filter(|part| part.doing == Doing::Running) {
             let both_ns = part.end_ns.min(to_ns).saturating_sub(part.begin_ns.max(from_ns));
             if both_ns > 0 {
-                let process = evidence.recording.tasks[part.task as usize].process() as u32;
+                let process = evidence.recording.tasks()[part.task as usize].process() as u32;
                 *on_path.entry(process).or_default() += both_ns;
             }
         }

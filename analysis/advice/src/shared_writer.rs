@@ -36,8 +36,8 @@ struct Busy {
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let Some(path) = &evidence.path else { return Vec::new() };
     let mut servers: FastMap<u32, BTreeSet<u32>> = FastMap::default();
-    for wait in &evidence.recording.waits {
-        let client = evidence.recording.tasks[wait.task as usize].process() as u32;
+    for wait in evidence.recording.waits().unwrap_or_default() {
+        let client = evidence.recording.tasks()[wait.task as usize].process() as u32;
         // Who reads what its own children write (a program that unpacks its input by `gzip -cd`) or hands out their work
         // is what they are there for.
         if let Some(server) = ended_by(evidence, wait)
@@ -64,14 +64,16 @@ fn ended_by(evidence: &Evidence<'_>, wait: &Wait) -> Option<u32> {
         WaitFor::Pipe | WaitFor::Socket | WaitFor::Futex | WaitFor::FileLock | WaitFor::Queue
     );
     let Waker::Task(waker) = wait.waker else { return None };
-    let process = |task: u32| evidence.recording.tasks[task as usize].process() as u32;
+    let process = |task: u32| evidence.recording.tasks()[task as usize].process() as u32;
     let server = process(waker);
     (hands_out && !wait.waker_ended && server != process(wait.task)).then_some(server)
 }
 
 /// Begin and end of the waits of these tasks that the server or one of them ended.
 fn waits(evidence: &Evidence<'_>, server: u32, tasks: &BTreeSet<u32>) -> Vec<(u64, u64)> {
-    let all = tasks.iter().flat_map(|task| of_task(&evidence.recording.waits, *task));
+    let all = tasks
+        .iter()
+        .flat_map(|task| of_task(evidence.recording.waits().unwrap_or_default(), *task));
     let concerns = |wait: &&Wait| {
         let by_one_of_them = matches!(wait.waker, Waker::Task(waker) if tasks.contains(&waker));
         ended_by(evidence, wait).is_some_and(|by| by == server || by_one_of_them)
@@ -103,7 +105,7 @@ fn at_once(waits: &[(u64, u64)]) -> Vec<(u64, u64)> {
 fn busy(evidence: &Evidence<'_>, parts: &[Part], server: u32, times: &[(u64, u64)]) -> Busy {
     let mut busy = Busy::default();
     let of_server =
-        |part: &&Part| evidence.recording.tasks[part.task as usize].process() as u32 == server;
+        |part: &&Part| evidence.recording.tasks()[part.task as usize].process() as u32 == server;
     for part in parts.iter().filter(of_server) {
         let first = times.partition_point(|(_, end_ns)| *end_ns <= part.begin_ns);
         let within = times[first..].iter().take_while(|(begin_ns, _)| *begin_ns < part.end_ns);
@@ -126,13 +128,13 @@ fn advice(
     Busy { working_ns, ready_ns }: Busy,
 ) -> Option<Found> {
     let recording = evidence.recording;
-    let cores = u64::from(recording.header.cpus).min(tasks.len() as u64);
+    let cores = u64::from(recording.header().cpus).min(tasks.len() as u64);
     let all_ns = working_ns + ready_ns;
     if cores < 2 || !evidence.pays(all_ns, 0) {
         return None;
     }
     let mut others: Vec<u32> =
-        tasks.iter().map(|task| recording.tasks[*task as usize].process() as u32).collect();
+        tasks.iter().map(|task| recording.tasks()[*task as usize].process() as u32).collect();
     others.sort_unstable();
     others.dedup();
     let others_ns: u64 = others

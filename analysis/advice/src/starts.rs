@@ -19,7 +19,9 @@ const STARTS_MIN: usize = 10;
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let mut groups: BTreeMap<&str, Vec<(u32, u64)>> = BTreeMap::new();
     for (process, it) in evidence.processes() {
-        let start = it.run().and_then(|run| evidence.recording.starts.get(run as usize));
+        let start = it
+            .run()
+            .and_then(|run| evidence.recording.starts().unwrap_or_default().get(run as usize));
         let loaded_ns = start.map_or(0, proctrace_recording::load::starts::Start::loaded_ns);
         let life_ns = evidence.life_ns(process);
         let mostly_loads = loaded_ns > 0 && (life_ns / 2..=life_ns).contains(&loaded_ns);

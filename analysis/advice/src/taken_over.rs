@@ -71,7 +71,7 @@ fn lives(evidence: &Evidence<'_>, concerned: &Bits, called: &str) -> Vec<(u64, u
 /// The time of these processes on the path within these lives.
 fn on_path_beside_ns(evidence: &Evidence<'_>, processes: &[u32], lives: &[(u64, u64)]) -> u64 {
     let parts = evidence.path.iter().flat_map(|path| &path.parts).filter(|part| {
-        let process = evidence.recording.tasks[part.task as usize].process();
+        let process = evidence.recording.tasks()[part.task as usize].process();
         u32::try_from(process).is_ok_and(|process| processes.binary_search(&process).is_ok())
     });
     let beside = |(begin_ns, end_ns): (u64, u64)| -> u64 {

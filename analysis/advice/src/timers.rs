@@ -76,7 +76,7 @@ fn is_of_others(evidence: &Evidence<'_>, process: u32) -> bool {
         || is_of_tool(recording.line_of(it))
         || it.spawned_in().is_some_and(|run| is_of_tool(recording.line_of_run(run)))
         || above
-            .map(|at| recording.program_of(&recording.processes[at]))
+            .map(|at| recording.program_of(&recording.processes()[at]))
             .any(|it| is_generated(&it.name))
 }
 

@@ -37,7 +37,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         {
             continue;
         }
-        let Some(run) = it.run().and_then(|run| evidence.recording.runs.get(run as usize)) else {
+        let Some(run) = it.run().and_then(|run| evidence.recording.runs().get(run as usize)) else {
             continue;
         };
         let children = evidence.children(process).iter().copied();
@@ -59,15 +59,15 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
 fn scripts(evidence: &Evidence<'_>) -> (Bits, Bits) {
     let (mut known, mut scripts) = (Bits::default(), Bits::default());
     let mut of_system = Bits::default();
-    for run in &evidence.recording.runs {
+    for run in evidence.recording.runs() {
         let process = run.process as usize;
         // Nobody goes round a script of the system: it sets what its program needs.
-        if is_of_system(&evidence.recording.templates[run.template as usize]) {
+        if is_of_system(&evidence.recording.templates()[run.template as usize]) {
             of_system.insert(process);
         }
         if !known.contains(process) {
             known.insert(process);
-            let line = &evidence.recording.templates[run.template as usize];
+            let line = &evidence.recording.templates()[run.template as usize];
             // Whoever executes itself again, as make does with a new Makefile, is no wrapper either.
             let last = evidence.own_template(run.process).unwrap_or("");
             if line.split(' ').nth(1) != Some("-c") && called(line) != called(last) {
@@ -127,14 +127,14 @@ fn advice(evidence: &Evidence<'_>, starts: Starts) -> Option<Found> {
 fn before_exec_ns(evidence: &Evidence<'_>, processes: &[u32]) -> u64 {
     let recording = evidence.recording;
     let exec_ns = |process: u32| {
-        let run = recording.processes[process as usize].run()?;
-        Some((process as usize, recording.runs.get(run as usize)?.time_ns))
+        let run = recording.processes()[process as usize].run()?;
+        Some((process as usize, recording.runs().get(run as usize)?.time_ns))
     };
     let execs: FastMap<usize, u64> =
         processes.iter().filter_map(|process| exec_ns(*process)).collect();
     let parts = evidence.path.iter().flat_map(|path| &path.parts);
     let before = parts.filter_map(|part| {
-        let exec_ns = execs.get(&recording.tasks[part.task as usize].process())?;
+        let exec_ns = execs.get(&recording.tasks()[part.task as usize].process())?;
         Some(part.end_ns.min(*exec_ns).saturating_sub(part.begin_ns))
     });
     before.fold(0, u64::saturating_add)

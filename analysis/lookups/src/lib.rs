@@ -97,7 +97,8 @@ pub fn libs(
     machine: Machine<'_>,
 ) -> Result<(Libs, Fixes), AnalysisError> {
     let Machine { linker, cache, files, mounts, view } = machine;
-    let inferred = Inferred::of(&recording.missed_paths, files);
+    let none = proctrace_recording::misses::MissedPaths::default();
+    let inferred = Inferred::of(recording.missed_paths().unwrap_or(&none), files);
     drop(recording);
     let (mut recorded, mut assembler) = (Mounts::default(), Assembler::default());
     let replay = Replay::open_with(trace, |record| recorded.take(&mut assembler, record))?;

@@ -36,10 +36,10 @@ const OOM_KILLER: &str = "the out-of-memory killer";
 /// The chain of failures, the first cause first and the command last; empty if the command succeeded
 /// or was not recorded.
 pub fn cause(recording: &Recording) -> Vec<EndStep> {
-    if recording.header.command.is_empty() {
+    if recording.header().command.is_empty() {
         return Vec::new();
     }
-    let Some(outcome) = recording.processes.first().and_then(outcome) else { return Vec::new() };
+    let Some(outcome) = recording.processes().first().and_then(outcome) else { return Vec::new() };
     if outcome == Outcome::Code(0) {
         return Vec::new();
     }
@@ -57,7 +57,7 @@ pub fn cause(recording: &Recording) -> Vec<EndStep> {
 /// The last failed look-up of a process, if it ended at once.
 fn last_failed(recording: &Recording, at: usize) -> Option<LastFailed> {
     let Missed { time_ns, call, path, errno: number, .. } = missed_at_last(recording, at)?;
-    let before_ns = recording.processes[at].ended_ns()?.checked_sub(time_ns)?;
+    let before_ns = recording.processes()[at].ended_ns()?.checked_sub(time_ns)?;
     let path = to_text(path).into_owned();
     Some(LastFailed { call, path, error: errno(number), before_ns })
 }
@@ -77,17 +77,17 @@ pub(crate) struct Missed<'a> {
 
 /// What a process missed at last, if it ended at once.
 fn missed_at_last(recording: &Recording, at: usize) -> Option<Missed<'_>> {
-    let ended_ns = recording.processes[at].ended_ns()?;
+    let ended_ns = recording.processes()[at].ended_ns()?;
     // What has no times cannot be shortly before.
-    if !recording.knows.all(&[Quantity::Times]) {
+    if !recording.knows().all(&[Quantity::Times]) {
         return None;
     }
-    let miss = recording.last_misses.of(at);
-    let exec = recording.last_execs.get(&at);
+    let miss = recording.last_misses().and_then(|misses| misses.of(at));
+    let exec = recording.last_execs().and_then(|execs| execs.get(&at));
     let exec_ns = exec.map_or(0, |exec| exec.time_ns);
     let (time_ns, call, path, errno, is_from_cwd) = match (miss, exec) {
         (Some(miss), _) if miss.time_ns > exec_ns => {
-            let missed = recording.missed_paths.paths.get(miss.path as usize)?;
+            let missed = recording.missed_paths()?.paths.get(miss.path as usize)?;
             let family = Family::ALL.get(usize::from(missed.family))?;
             (miss.time_ns, family.name(), &*missed.path, missed.errno, miss.is_from_cwd)
         }
@@ -105,8 +105,8 @@ fn missed_at_last(recording: &Recording, at: usize) -> Option<Missed<'_>> {
 /// this name.
 fn was_found(recording: &Recording, at: usize, (time_ns, path): (u64, &[u8])) -> bool {
     let name = to_text(base(path));
-    let after = recording.processes.partition_point(|process| process.born_ns < time_ns);
-    let children = recording.processes[after..].iter().filter(|child| child.parent() == Some(at));
+    let after = recording.processes().partition_point(|process| process.born_ns < time_ns);
+    let children = recording.processes()[after..].iter().filter(|child| child.parent() == Some(at));
     children.into_iter().any(|child| {
         let called = recording.line_of(child).split(' ').next();
         child.execs > 0 && (called == Some(&*name) || recording.program_of(child).name == *name)
@@ -117,7 +117,7 @@ fn was_found(recording: &Recording, at: usize, (time_ns, path): (u64, &[u8])) ->
 pub fn fatal_signals(recording: &Recording) -> Vec<FatalSignal> {
     let mut found: Vec<(u64, FatalSignal)> = Vec::new();
     let last_sent = last_sent(recording);
-    for (at, process) in recording.processes.iter().enumerate() {
+    for (at, process) in recording.processes().iter().enumerate() {
         let (Some(Outcome::Signal(signal)), Some(ended_ns)) =
             (outcome(process), process.ended_ns())
         else {
@@ -145,7 +145,7 @@ fn outcome(process: &Process) -> Option<Outcome> {
 }
 
 fn step(recording: &Recording, at: usize, is_certain: bool) -> EndStep {
-    let process = &recording.processes[at];
+    let process = &recording.processes()[at];
     let outcome = outcome(process).unwrap_or(Outcome::Code(0));
     let signal = match outcome {
         Outcome::Signal(signal) => Some(signal),
@@ -174,7 +174,7 @@ pub(crate) struct Failed {
 impl Failed {
     pub(crate) fn of(recording: &Recording) -> Self {
         let (mut children, mut last_born_ns) = (Vec::new(), FastMap::default());
-        for (at, process) in recording.processes.iter().enumerate() {
+        for (at, process) in recording.processes().iter().enumerate() {
             if let Some(parent) = process.parent() {
                 let last_ns: &mut u64 = last_born_ns.entry(parent).or_default();
                 *last_ns = process.born_ns.max(*last_ns);
@@ -225,7 +225,7 @@ impl Failed {
     /// statuses of their own that a command failed. Anything else is likely at best: a status of 1 is what everything
     /// fails with, and a script may ignore failures for a long time before it fails itself.
     fn responsible_for(&self, recording: &Recording, at: usize) -> Option<(usize, bool)> {
-        let process = &recording.processes[at];
+        let process = &recording.processes()[at];
         let begin = self.children.partition_point(|(parent, ..)| *parent < at);
         let end = self.children.partition_point(|(parent, ..)| *parent <= at);
         let ended_ns = process.ended_ns()?;
@@ -238,7 +238,7 @@ impl Failed {
                 let is_own = last_to(recording, at, signal)
                     .is_some_and(|sent| is_from(recording, sent, at) && sent.code <= 0);
                 let mut same =
-                    before().filter(|(.., at)| outcome(&recording.processes[*at]) == Some(ended));
+                    before().filter(|(.., at)| outcome(&recording.processes()[*at]) == Some(ended));
                 return same.next_back().filter(|_| is_own).map(|(.., child)| (*child, true));
             }
         };
@@ -252,7 +252,7 @@ impl Failed {
         if MAKES.contains(&program) {
             return last().next().map(|(_, _, child)| (*child, true));
         }
-        let is_passed_on = |child: usize| match outcome(&recording.processes[child]) {
+        let is_passed_on = |child: usize| match outcome(&recording.processes()[child]) {
             Some(Outcome::Code(childs)) => childs == code,
             Some(Outcome::Signal(signal)) => SHELL_SIGNAL + signal == code,
             None => false,
@@ -268,7 +268,7 @@ impl Failed {
             return Some(child);
         }
         let is_fault = |child: usize| {
-            let outcome = outcome(&recording.processes[child]);
+            let outcome = outcome(&recording.processes()[child]);
             matches!(outcome, Some(Outcome::Signal(signal)) if FAULTS.contains(&signal))
         };
         likely(last().next()).or_else(|| likely(before().rfind(|(.., child)| is_fault(*child))))
@@ -284,13 +284,13 @@ pub fn sender_of(recording: &Recording, at: usize, signal: i32) -> Option<String
 fn last_to(recording: &Recording, at: usize, signal: i32) -> Option<&SentSignal> {
     let sent_to =
         |sent: &&SentSignal| sent.process as usize == at && i32::from(sent.signal) == signal;
-    recording.signals.iter().rev().find(sent_to)
+    recording.signals().unwrap_or_default().iter().rev().find(sent_to)
 }
 
 /// True if a process sent a signal.
 fn is_from(recording: &Recording, sent: &SentSignal, process: usize) -> bool {
     let Waker::Task(task) = sent.sender else { return false };
-    recording.tasks.get(task as usize).is_some_and(|task| task.process() == process)
+    recording.tasks().get(task as usize).is_some_and(|task| task.process() == process)
 }
 
 /// The same, with a way to find that signal.
@@ -301,7 +301,7 @@ fn sender_among<'a>(
     last_sent: impl FnOnce(u32) -> Option<&'a SentSignal>,
 ) -> Option<String> {
     let process = u32::try_from(at).ok()?;
-    if signal == SIGKILL && recording.oom_killed.contains(&process) {
+    if signal == SIGKILL && recording.was_oom_killed(process) == Some(true) {
         return Some(OOM_KILLER.to_owned());
     }
     last_sent(process).map(|sent| sender(recording, sent))
@@ -326,13 +326,13 @@ fn cause_in_kernel(sent: &SentSignal) -> Option<&'static str> {
 /// The last signal of each number to each process: there may be as many as processes that a signal ended, so
 /// that a search for each would take the square of their number.
 fn last_sent(recording: &Recording) -> FastMap<(u32, i32), &SentSignal> {
-    let signals = recording.signals.iter();
+    let signals = recording.signals().unwrap_or_default().iter();
     signals.map(|sent| ((sent.process, i32::from(sent.signal)), sent)).collect()
 }
 
 /// Sender of a signal, in words.
 pub fn sender(recording: &Recording, sent: &SentSignal) -> String {
-    if i32::from(sent.signal) == SIGKILL && recording.oom_killed.contains(&sent.process) {
+    if i32::from(sent.signal) == SIGKILL && recording.was_oom_killed(sent.process) == Some(true) {
         return OOM_KILLER.to_owned();
     }
     if let Some(cause) = cause_in_kernel(sent) {
@@ -343,14 +343,14 @@ pub fn sender(recording: &Recording, sent: &SentSignal) -> String {
     }
     match sent.sender {
         Waker::Task(task) => {
-            let Some(process) = recording.tasks.get(task as usize).map(|task| task.process())
+            let Some(process) = recording.tasks().get(task as usize).map(|task| task.process())
             else {
                 return "unknown".to_owned();
             };
             if process == sent.process as usize {
                 return "itself".to_owned();
             }
-            let process = &recording.processes[process];
+            let process = &recording.processes()[process];
             format!("{} (pid {})", recording.program_of(process).name, process.pid)
         }
         Waker::Interrupt if sent.signal == SIGALRM => "a timer".to_owned(),

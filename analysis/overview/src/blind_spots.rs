@@ -8,13 +8,13 @@ use proctrace_wire::Quantity;
 use proctrace_recording::Recording;
 
 pub fn spots(recording: &Recording) -> Vec<BlindSpot> {
-    let blind = &recording.blind;
+    let blind = recording.blind();
     let mut spots = Vec::new();
     let mut add = |what, processes: &BTreeSet<usize>, says: &str| {
         if !processes.is_empty() {
             let programs: BTreeSet<&str> = processes
                 .iter()
-                .map(|process| &*recording.program_of(&recording.processes[*process]).name)
+                .map(|process| &*recording.program_of(&recording.processes()[*process]).name)
                 .collect();
             spots.push(BlindSpot {
                 what,
@@ -52,7 +52,7 @@ pub fn spots(recording: &Recording) -> Vec<BlindSpot> {
             if withheld == 1 { "process" } else { "processes" }
         ),
     );
-    if recording.header.restricted && recording.header.command.is_empty() {
+    if recording.header().restricted && recording.header().command.is_empty() {
         spots.push(BlindSpot {
             what: "restricted",
             says: "processes that the recording user may not trace, such as those of other users"
@@ -61,11 +61,11 @@ pub fn spots(recording: &Recording) -> Vec<BlindSpot> {
             programs: Vec::new(),
         });
     }
-    if let Some(why) = recording.knows.why_not(&Quantity::LOOKUPS) {
+    if let Some(why) = recording.knows().why_not(&Quantity::LOOKUPS) {
         spots.push(BlindSpot {
             what: "misses",
             says: why,
-            processes: recording.processes.len() as u64,
+            processes: recording.processes().len() as u64,
             programs: Vec::new(),
         });
     }

@@ -45,12 +45,12 @@ struct Sums<'a> {
 
 impl<'a> Sums<'a> {
     fn new(recording: &'a Recording) -> Self {
-        let steps = vec![(0, 0); recording.steps.all.len()];
+        let steps = vec![(0, 0); recording.steps().all.len()];
         Self { recording, now: FastMap::default(), total: 0, peak: Peak::default(), steps }
     }
 
     fn set(&mut self, file: u32, bytes: u64, step: Option<u32>, time_ns: u64) {
-        let all = &self.recording.steps;
+        let all = self.recording.steps();
         let before =
             if bytes == 0 { self.now.remove(&file) } else { self.now.insert(file, (bytes, step)) };
         if let Some((bytes, step)) = before {
@@ -78,15 +78,15 @@ pub fn disk_space(
     sums: &[StepSum],
     files: &[StepFile<'_>],
 ) -> Option<DiskSpace> {
-    if !recording.knows.all(&[Quantity::FileSizes]) {
+    if !recording.knows().all(&[Quantity::FileSizes]) {
         return None;
     }
-    let opened = &recording.opened;
+    let opened = recording.opened()?;
     let path_of =
-        |change: &FileSize| below(opened.paths.get(change.file as usize)?, &recording.header.cwd);
+        |change: &FileSize| below(opened.paths.get(change.file as usize)?, &recording.header().cwd);
     let changes: Vec<(&FileSize, &[u8])> =
         opened.sizes.iter().filter_map(|change| Some((change, path_of(change)?))).collect();
-    let step_of = |change: &FileSize| recording.steps.of_process(change.process);
+    let step_of = |change: &FileSize| recording.steps().of_process(change.process);
     let mut as_it_was = Sums::new(recording);
     for (change, _) in &changes {
         as_it_was.set(change.file, change.bytes, step_of(change), change.time_ns);
@@ -124,7 +124,7 @@ pub fn disk_space(
 /// The same, with the files that steps used.
 pub fn disk_space_of(recording: &Recording, sums: &[StepSum]) -> Option<DiskSpace> {
     // Otherwise this takes long for nothing.
-    if !recording.knows.all(&[Quantity::FileSizes]) {
+    if !recording.knows().all(&[Quantity::FileSizes]) {
         return None;
     }
     disk_space(recording, sums, &step_files(recording, Level::Innermost))
@@ -132,11 +132,11 @@ pub fn disk_space_of(recording: &Recording, sums: &[StepSum]) -> Option<DiskSpac
 
 /// The largest size of each file below the directory of the job that was written, by its path there.
 pub fn largest_sizes(recording: &Recording) -> FastMap<&[u8], u64> {
-    let opened = &recording.opened;
     let mut sizes: FastMap<&[u8], u64> = FastMap::default();
+    let Some(opened) = recording.opened() else { return sizes };
     for change in &opened.sizes {
         let path = opened.paths.get(change.file as usize);
-        if let Some(path) = path.and_then(|path| below(path, &recording.header.cwd)) {
+        if let Some(path) = path.and_then(|path| below(path, &recording.header().cwd)) {
             let largest = sizes.entry(path).or_default();
             *largest = (*largest).max(change.bytes);
         }
@@ -155,7 +155,7 @@ mod tests {
     fn of(recording: &Recording) -> DiskSpace {
         let mut space = disk_space_of(recording, &sums(recording)).unwrap();
         for peak in space.peak_if_deleted.iter_mut().chain([&mut space.peak]) {
-            peak.time_ns -= recording.first_ns;
+            peak.time_ns -= recording.first_ns();
         }
         space
     }
@@ -234,7 +234,7 @@ mod tests {
                 // Outside, and of what is empty.
                 .removed(16 * MS, 2, "/tmp/z", 0);
         });
-        assert_eq!(recording.opened.sizes_unknown, 4);
+        assert_eq!(recording.opened().unwrap().sizes_unknown, 4);
         assert_eq!(of(&recording).left_bytes, 100);
     }
 

@@ -21,7 +21,7 @@ const ANSWER_1: [&str; 18] = [
 pub fn ends(recording: &Recording) -> Ends {
     let mut ends = Ends::default();
     let mut groups: BTreeMap<(&str, Outcome), Group<'_>> = BTreeMap::new();
-    for process in &recording.processes {
+    for process in recording.processes() {
         let Some(status) = known_status(process) else {
             ends.unknown += 1;
             continue;
@@ -58,7 +58,7 @@ pub fn ends(recording: &Recording) -> Ends {
             example_parent: group
                 .first
                 .spawned_by()
-                .and_then(|parent| recording.programs.get(parent))
+                .and_then(|parent| recording.programs().get(parent))
                 .map_or_else(String::new, |parent| parent.name.clone()),
         })
         .collect();

@@ -23,7 +23,7 @@ pub fn needs_of_all(others: &[Quantity]) -> Vec<Quantity> {
 pub fn is_known(recording: &Recording, figure: Figure) -> bool {
     match figure {
         Figure::UserTicksNs | Figure::SystemTicksNs => recording.knows_ticks(),
-        _ => recording.knows.all(figure.needs()),
+        _ => recording.knows().all(figure.needs()),
     }
 }
 
@@ -89,7 +89,7 @@ impl<'a> OfProcesses<'a> {
         // Not those of all: there may be ten million.
         let used = OnceCell::new();
         let used =
-            || used.get_or_init(|| self.recording.used_by(&self.recording.processes[process]));
+            || used.get_or_init(|| self.recording.used_by(&self.recording.processes()[process]));
         Figures::of(|figure| {
             let is_told = wanted(figure) && is_known(self.recording, figure);
             is_told.then(|| self.value(figure, at, used)).flatten()
@@ -102,7 +102,7 @@ impl<'a> OfProcesses<'a> {
         at: usize,
         used: impl FnOnce() -> &'u Usage,
     ) -> Option<u64> {
-        let process = &self.recording.processes[self.range.start + at];
+        let process = &self.recording.processes()[self.range.start + at];
         match (figure, source(figure)) {
             // Corrected for what its threads used before they were followed, and after they were released.
             (Figure::CpuNs, _) => Some(process.cpu.total_ns()),
@@ -114,7 +114,7 @@ impl<'a> OfProcesses<'a> {
             (Figure::PeakRssBytes, _) => self.recording.known_peak_rss_bytes(process),
             (Figure::FileRssBytes, _) => {
                 let pages = self.recording.counted_by(process, |end| end.file_rss_pages);
-                let page_bytes = u64::from(self.recording.header.page_bytes);
+                let page_bytes = u64::from(self.recording.header().page_bytes);
                 pages.filter(|pages| *pages > 0).map(|pages| pages.saturating_mul(page_bytes))
             }
             (Figure::FailedLookups, _) => self.failed_lookups()[at],
@@ -124,7 +124,7 @@ impl<'a> OfProcesses<'a> {
 
     fn used(&self) -> &[Usage] {
         let used = |process: &Process| self.recording.used_by(process);
-        let rows = &self.recording.processes[self.range.clone()];
+        let rows = &self.recording.processes()[self.range.clone()];
         self.used.get_or_init(|| rows.iter().map(used).collect())
     }
 
@@ -140,7 +140,7 @@ pub fn of_process(recording: &Recording, process: usize) -> Figures {
 
 /// The figures of several processes together.
 pub fn of_all(recording: &Recording, processes: &[usize]) -> Figures {
-    let all = OfProcesses::new(recording, 0..recording.processes.len());
+    let all = OfProcesses::new(recording, 0..recording.processes().len());
     let zero = |figure: Figure| {
         (is_known(recording, figure) && figure.adds_up() && !figure.is_largest()).then_some(0)
     };

@@ -31,7 +31,9 @@ const ENDING_NS: u64 = SECOND_NS;
 /// from a signal that the process sent itself.
 pub(crate) fn own_doing(recording: &Recording, sent: &SentSignal) -> Option<String> {
     let is_own = match sent.sender {
-        Waker::Task(task) => recording.tasks.get(task as usize)?.process() == sent.process as usize,
+        Waker::Task(task) => {
+            recording.tasks().get(task as usize)?.process() == sent.process as usize
+        }
         // A tick finds a limit that was passed.
         Waker::Interrupt => true,
         _ => false,
@@ -45,7 +47,7 @@ pub(crate) fn own_doing(recording: &Recording, sent: &SentSignal) -> Option<Stri
         (SIGXCPU, BY_KERNEL) => Some("the kernel, at its limit of CPU time (ulimit -t)".to_owned()),
         (SIGKILL, BY_KERNEL) => {
             // The limit is of the CPU time as ticks measure it.
-            let ticks = recording.ticks_of(recording.processes.get(sent.process as usize)?);
+            let ticks = recording.ticks_of(recording.processes().get(sent.process as usize)?);
             let used_ns = ticks.user_ns.saturating_add(ticks.system_ns);
             let is_at_limit = used_ns >= SECOND_NS && used_ns % SECOND_NS <= AFTER_LIMIT_NS;
             Some(match is_at_limit {
@@ -61,8 +63,8 @@ pub(crate) fn own_doing(recording: &Recording, sent: &SentSignal) -> Option<Stri
 /// started, if that has ended by then.
 fn no_reader(recording: &Recording, sent: &SentSignal) -> Option<String> {
     let at = sent.process as usize;
-    let writer = recording.processes.get(at)?;
-    let started = recording.processes.get(at + 1..)?.iter().take(MEANWHILE_MAX);
+    let writer = recording.processes().get(at)?;
+    let started = recording.processes().get(at + 1..)?.iter().take(MEANWHILE_MAX);
     let reader = started.into_iter().find(|other| other.parent() == writer.parent())?;
     let ended_ns = reader.ended_ns()?;
     let is_of_pipeline = reader.born_ns.saturating_sub(writer.born_ns) <= PIPELINE_NS;
@@ -93,7 +95,7 @@ mod tests {
         scene.fork(10 * MS, 1, 4).exec(11 * MS, 4, "/bin/head", (0, 0)).exit(15 * MS, 4, (0, 0));
         let recording = scene.load(Some((S, 0, 0)));
         let sent = |at_ns: u64, signal, code| SentSignal {
-            time_ns: recording.first_ns + at_ns,
+            time_ns: recording.first_ns() + at_ns,
             process: 2,
             signal,
             code,
@@ -111,7 +113,7 @@ mod tests {
         scene.fork(MS, 1, 2).exec(2 * MS, 2, "/bin/server", (0, 0));
         scene.fork(2 * S, 1, 3).exec(2 * S, 3, "/bin/true", (0, 0)).exit(3 * S, 3, (0, 0));
         let beside = scene.load(Some((4 * S, 0, 0)));
-        let time_ns = beside.first_ns + 3 * S + MS;
+        let time_ns = beside.first_ns() + 3 * S + MS;
         let of_server = SentSignal { time_ns, process: 1, ..sent(0, SIGPIPE, 0) };
         let of_server = SentSignal { sender: Waker::Task(1), ..of_server };
         assert_eq!(own_doing(&beside, &of_server), None);

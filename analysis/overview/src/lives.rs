@@ -26,7 +26,7 @@ pub struct Group {
 impl Group {
     fn of(recording: &Recording, process: &Process) -> Self {
         let spawner = process.spawned_by().map(number);
-        let run = process.spawned_in().and_then(|run| recording.runs.get(run as usize));
+        let run = process.spawned_in().and_then(|run| recording.runs().get(run as usize));
         Self {
             program: number(process.program()),
             spawner,
@@ -48,7 +48,7 @@ impl Groups {
     pub fn of(recording: &Recording) -> Self {
         let mut numbers: FastMap<Group, u32> = FastMap::default();
         let mut groups = Vec::new();
-        let of_process = recording.processes.iter().map(|process| {
+        let of_process = recording.processes().iter().map(|process| {
             let group = Group::of(recording, process);
             *numbers.entry(group).or_insert_with(|| {
                 groups.push(group);
@@ -73,7 +73,7 @@ pub struct Medians {
 impl Medians {
     pub fn of(recording: &Recording, groups: &Groups) -> Self {
         let lives = || {
-            let processes = recording.processes.iter().zip(&groups.of_process);
+            let processes = recording.processes().iter().zip(&groups.of_process);
             processes.filter_map(|(process, group)| Some((*group as usize, process.life_ns()?)))
         };
         let groups = &groups.groups;

@@ -13,15 +13,16 @@ use proctrace_recording::misses::MissKind;
 /// recording knows.
 pub fn by_directory(recording: &Recording) -> Vec<DirectoryMisses> {
     let known: Vec<bool> =
-        Family::ALL.iter().map(|family| recording.knows.knows_family(family.name())).collect();
+        Family::ALL.iter().map(|family| recording.knows().knows_family(family.name())).collect();
     let is_known = |kind: &MissKind| known.get(usize::from(kind.family)).copied().unwrap_or(true);
-    let mut rows = recording.misses.by_kind();
+    let Some(misses) = recording.misses() else { return Vec::new() };
+    let mut rows = misses.by_kind();
     rows.retain(|(kind, ..)| is_known(kind));
     rows.sort_unstable_by_key(|(kind, count, _)| {
         (Reverse(*count), kind.directory, kind.errno, kind.family)
     });
     let directory = |number: u32| {
-        recording.directories.get(number as usize).map_or_else(String::new, |path| text(path))
+        recording.directories().get(number as usize).map_or_else(String::new, |path| text(path))
     };
     let row = |(kind, count, processes): (MissKind, u64, u64)| DirectoryMisses {
         directory: directory(kind.directory),
@@ -50,11 +51,11 @@ pub struct PathMisses {
 /// Failed look-ups by path, most frequent first, and the number of look-ups whose paths were not
 /// kept, which are limited in number. Only calls whose failures the recording knows.
 pub fn by_path(recording: &Recording) -> (Vec<PathMisses>, u64) {
-    let missed = &recording.missed_paths;
+    let Some(missed) = recording.missed_paths() else { return (Vec::new(), 0) };
     let is_known = |family: u8| {
         Family::ALL
             .get(usize::from(family))
-            .is_none_or(|family| recording.knows.knows_family(family.name()))
+            .is_none_or(|family| recording.knows().knows_family(family.name()))
     };
     let mut rows: Vec<_> = missed.paths.iter().filter(|path| is_known(path.family)).collect();
     rows.sort_by(|a, b| {
@@ -68,6 +69,6 @@ pub fn by_path(recording: &Recording) -> (Vec<PathMisses>, u64) {
         errno: errno(path.errno),
         count: path.count,
     };
-    let others = if recording.knows.all(&Quantity::LOOKUPS) { missed.others } else { 0 };
+    let others = if recording.knows().all(&Quantity::LOOKUPS) { missed.others } else { 0 };
     (rows.iter().map(row).collect(), others)
 }

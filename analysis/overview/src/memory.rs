@@ -10,16 +10,16 @@ use proctrace_wire::{Quantity, layout};
 use crate::passes::{is_divided, passes};
 
 pub fn memory(recording: &Recording) -> Option<Memory> {
-    let knows = &recording.knows;
+    let knows = recording.knows();
     let who = knows.is_of_a_tree() || knows.all(&[Quantity::Forks, Quantity::Execs]);
     if !who || !knows.all(&[Quantity::Memory]) {
         return None;
     }
-    let interval_ns = recording.header.memory_interval_ns?;
+    let interval_ns = recording.header().memory_interval_ns?;
     let passes = passes(recording, |_| true);
     let largest = passes.iter().max_by_key(|pass| pass.pss_bytes)?;
     let mut peaks: HashMap<usize, layout::Memory> = HashMap::new();
-    for look in &recording.memory_readings {
+    for look in recording.memory_readings().unwrap_or_default() {
         let peak = peaks.entry(look.process).or_insert(look.record);
         if look.record.pss_bytes > peak.pss_bytes {
             *peak = look.record;
@@ -27,7 +27,7 @@ pub fn memory(recording: &Recording) -> Option<Memory> {
     }
     let exact = |process: &Process| process.status().map(|_| recording.peak_rss_bytes(process));
     let not_looked_at = || {
-        let all = recording.processes.iter().enumerate();
+        let all = recording.processes().iter().enumerate();
         all.filter(|(at, _)| !peaks.contains_key(at)).map(|(_, process)| process)
     };
     let processes_not_looked_at = not_looked_at().count() as u64;
@@ -35,11 +35,11 @@ pub fn memory(recording: &Recording) -> Option<Memory> {
     let mut processes: Vec<ProcessMemory> = peaks
         .into_iter()
         .map(|(at, peak)| {
-            let process = &recording.processes[at];
+            let process = &recording.processes()[at];
             ProcessMemory {
                 pid: process.pid,
                 serial: process.serial,
-                time_ns: peak.head.time_ns.saturating_sub(recording.first_ns),
+                time_ns: peak.head.time_ns.saturating_sub(recording.first_ns()),
                 program: recording.program_of(process).name.clone(),
                 peak_rss_bytes: exact(process),
                 rss_bytes: peak.rss_bytes,
@@ -55,7 +55,7 @@ pub fn memory(recording: &Recording) -> Option<Memory> {
         interval_ns,
         passes: passes.len() as u64,
         peak_pss_bytes: largest.pss_bytes,
-        peak_pss_at_ns: largest.time_ns.saturating_sub(recording.first_ns),
+        peak_pss_at_ns: largest.time_ns.saturating_sub(recording.first_ns()),
         rss_bytes_then: largest.rss_bytes,
         uss_bytes_then: largest.known_uss_bytes(),
         processes_then: largest.processes,

@@ -23,7 +23,7 @@ pub struct Options {
 impl Options {
     /// The number of CPUs assumed.
     pub fn cores(&self, recording: &Recording) -> u32 {
-        self.cores.unwrap_or(recording.header.cpus).max(1)
+        self.cores.unwrap_or(recording.header().cpus).max(1)
     }
 }
 

@@ -44,9 +44,13 @@ pub fn with_readings(
     recording: &Recording,
     wanted: impl Fn(usize) -> bool,
 ) -> Vec<(Pass, Vec<&MemoryReading>)> {
-    let Some(interval_ns) = recording.header.memory_interval_ns else { return Vec::new() };
-    let readings: Vec<&MemoryReading> =
-        recording.memory_readings.iter().filter(|reading| wanted(reading.process)).collect();
+    let Some(interval_ns) = recording.header().memory_interval_ns else { return Vec::new() };
+    let readings: Vec<&MemoryReading> = recording
+        .memory_readings()
+        .unwrap_or_default()
+        .iter()
+        .filter(|reading| wanted(reading.process))
+        .collect();
     let departures = Departures::of(recording, &readings);
     grouped(&readings, interval_ns)
         .into_iter()
@@ -67,13 +71,13 @@ impl Departures {
         for reading in readings {
             times.entry(reading.process).or_default();
         }
-        for run in &recording.runs {
+        for run in recording.runs() {
             if let Some(times) = times.get_mut(&(run.process as usize)) {
                 times.push(run.time_ns);
             }
         }
         for (process, times) in &mut times {
-            times.extend(recording.processes[*process].ended_ns());
+            times.extend(recording.processes()[*process].ended_ns());
             times.sort_unstable();
         }
         Self(times)

@@ -54,7 +54,7 @@ fn programs(recording: &Recording, steps: &[Step]) -> Vec<PathProgram> {
     groups(steps, |step| step.program as usize)
         .into_iter()
         .map(|(program, group)| PathProgram {
-            program: recording.programs[program].name.clone(),
+            program: recording.programs()[program].name.clone(),
             running_ns: group.spent.running_ns,
             waiting_for_cpu_ns: group.spent.waiting_for_cpu_ns,
             waiting_ns: group.spent.waiting_ns,
@@ -73,17 +73,17 @@ fn phases(recording: &Recording, phases: &[Phase]) -> Vec<PathPhase> {
     let mut sums: BTreeMap<(bool, usize), Sum> = BTreeMap::new();
     for phase in phases {
         let is_command = phase.process.is_none();
-        let program = recording.processes[phase.process.unwrap_or(phase.command)].program();
+        let program = recording.processes()[phase.process.unwrap_or(phase.command)].program();
         let sum = sums.entry((is_command, program)).or_default();
         sum.children += u64::from(!is_command);
         sum.path_ns += phase.spent.all_ns();
         sum.cpu_ns += phase.cpu_ns;
     }
-    let cpu_is_known = recording.knows.all(&[Quantity::Cpu, Quantity::Samples]);
+    let cpu_is_known = recording.knows().all(&[Quantity::Cpu, Quantity::Samples]);
     let mut phases: Vec<PathPhase> = sums
         .into_iter()
         .map(|((is_command, program), sum)| PathPhase {
-            program: recording.programs[program].name.clone(),
+            program: recording.programs()[program].name.clone(),
             is_command,
             children: sum.children,
             path_ns: sum.path_ns,
@@ -105,7 +105,8 @@ fn waits(recording: &Recording, steps: &[Step]) -> Vec<PathWait> {
         .into_iter()
         .map(|(reason, programs)| {
             let main = programs.iter().max_by_key(|(program, ns)| (**ns, Reverse(**program)));
-            let name = main.map(|(program, _)| recording.programs[*program as usize].name.clone());
+            let name =
+                main.map(|(program, _)| recording.programs()[*program as usize].name.clone());
             PathWait {
                 waits_for: reason.name(),
                 says: object(reason),

@@ -16,19 +16,19 @@ pub const SPLIT: &[Quantity] = &[Forks, Cpu, Samples, Split];
 
 /// The phases, in order of time; `None` if marks are not known, empty if there are none.
 pub fn phases(recording: &Recording) -> Option<Vec<MarkedPhase>> {
-    if !recording.knows.all(MARKS) {
+    if !recording.knows().all(MARKS) {
         return None;
     }
     let peaks = peaks(recording);
-    Some((0..recording.phases.len()).map(|at| phase(recording, at, peaks[at])).collect())
+    Some((0..recording.phases().len()).map(|at| phase(recording, at, peaks[at])).collect())
 }
 
 fn phase(recording: &Recording, at: usize, peak_pss_bytes: Option<u64>) -> MarkedPhase {
-    let (phases, knows) = (&recording.phases, &recording.knows);
+    let (phases, knows) = (recording.phases(), recording.knows());
     let sums = phases.sums[at];
-    let since = |time_ns: u64| time_ns.saturating_sub(recording.first_ns);
+    let since = |time_ns: u64| time_ns.saturating_sub(recording.first_ns());
     let (begin_ns, end_ns) = (since(phases.begins_ns[at]), since(phases.end_of_ns(at)));
-    let mark = at.checked_sub(1).and_then(|at| recording.marks.all.get(at));
+    let mark = at.checked_sub(1).and_then(|at| recording.marks().all.get(at));
     let cpu = sums.cpu();
     let wall_ns = end_ns.saturating_sub(begin_ns);
     MarkedPhase {
@@ -50,7 +50,7 @@ fn phase(recording: &Recording, at: usize, peak_pss_bytes: Option<u64>) -> Marke
 }
 
 fn set_by(recording: &Recording, mark: &Mark) -> PhaseMark {
-    let process = recording.processes.get(recording.setter_of(mark));
+    let process = recording.processes().get(recording.setter_of(mark));
     PhaseMark {
         by: mark.by.name(),
         pid: process.map_or(0, |process| process.pid),
@@ -61,12 +61,12 @@ fn set_by(recording: &Recording, mark: &Mark) -> PhaseMark {
 
 /// The largest total PSS of each phase, where memory was read in it.
 fn peaks(recording: &Recording) -> Vec<Option<u64>> {
-    let mut peaks = vec![None; recording.phases.len()];
-    if peaks.is_empty() || !recording.knows.all(&[Memory]) {
+    let mut peaks = vec![None; recording.phases().len()];
+    if peaks.is_empty() || !recording.knows().all(&[Memory]) {
         return peaks;
     }
     for pass in passes(recording, |_| true) {
-        let peak = &mut peaks[recording.phases.at(pass.time_ns)];
+        let peak = &mut peaks[recording.phases().at(pass.time_ns)];
         *peak = Some(peak.map_or(pass.pss_bytes, |peak: u64| peak.max(pass.pss_bytes)));
     }
     peaks

@@ -7,7 +7,7 @@ use proctrace_recording::process::Process;
 
 /// Adds the pid, and the program with its role, of each process.
 pub fn labels(table: Table, recording: &Recording, rows: &[usize]) -> Table {
-    let of = || rows.iter().map(|at| &recording.processes[*at]);
+    let of = || rows.iter().map(|at| &recording.processes()[*at]);
     let program = |process: &Process| {
         let name = &recording.program_of(process).name;
         match recording.role_of(process) {
@@ -25,8 +25,8 @@ pub fn labels(table: Table, recording: &Recording, rows: &[usize]) -> Table {
 
 /// Adds the CPU time of each process; split where it has enough ticks of its own.
 pub fn cpu_columns(table: Table, recording: &Recording, rows: &[usize]) -> Table {
-    let of = || rows.iter().map(|at| &recording.processes[*at]);
-    let own = |process: &Process| recording.split.own(&recording.divided_of(process));
+    let of = || rows.iter().map(|at| &recording.processes()[*at]);
+    let own = |process: &Process| recording.split().own(&recording.divided_of(process));
     table
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|process| process.cpu.total_ns()))
         .needs(Figure::CpuNs.needs())

@@ -14,17 +14,17 @@ pub const NO_ONE: &str = "-";
 
 /// Every program, most processes first; those that only executed another program come last.
 pub fn categories(recording: &Recording, sums: &Sums<'_>) -> Vec<Category> {
-    if !recording.knows.all(&Quantity::WHO) {
+    if !recording.knows().all(&Quantity::WHO) {
         return Vec::new();
     }
     sums.programs().iter().map(|row| category(recording, row)).collect()
 }
 
 fn category(recording: &Recording, row: &ProgramSum) -> Category {
-    let knows = &recording.knows;
-    let (program, sum) = (&recording.programs[row.program], &row.sum);
+    let knows = recording.knows();
+    let (program, sum) = (&recording.programs()[row.program], &row.sum);
     let cpu = sum.used.cpu;
-    let certain = recording.split.certainty(&sum.used);
+    let certain = recording.split().certainty(&sum.used);
     // CPU time of a program that only executed another counts for the latter.
     let ran = sum.processes > 0;
     let divided = ran && knows.all(&SPLIT);
@@ -48,30 +48,31 @@ fn category(recording: &Recording, row: &ProgramSum) -> Category {
         lookups_failed: knows
             .some(&Quantity::LOOKUPS, sum.failed_lookups)
             .filter(|_| ran && (sum.failed_lookups > 0 || sum.lookups_unseen < sum.processes)),
-        median_life_ns: row.life_median_ns.filter(|_| recording.knows.all(&[Times])),
+        median_life_ns: row.life_median_ns.filter(|_| recording.knows().all(&[Times])),
         maxrss_bytes: row.peak_rss_bytes.filter(|_| knows.all(&[PeakRss])),
-        main_spawner: row
-            .main_spawner
-            .map_or_else(|| NO_ONE.to_owned(), |spawner| recording.programs[spawner].name.clone()),
+        main_spawner: row.main_spawner.map_or_else(
+            || NO_ONE.to_owned(),
+            |spawner| recording.programs()[spawner].name.clone(),
+        ),
         main_spawner_processes: row.main_spawner_processes,
     }
 }
 
 /// Spawners and what they started, most frequent first.
 pub fn spawners(recording: &Recording, sums: &Sums<'_>) -> Vec<Spawner> {
-    if !recording.knows.all(&Quantity::WHO) {
+    if !recording.knows().all(&Quantity::WHO) {
         return Vec::new();
     }
     let over_s = recording.wall_ns().max(recording.recorded_ns()) as f64 / 1e9;
     sums.pairs()
         .into_iter()
         .map(|pair| Spawner {
-            parent: recording.programs[pair.spawner].name.clone(),
+            parent: recording.programs()[pair.spawner].name.clone(),
             child: child_name(recording, pair.program, pair.forked),
             processes: pair.processes,
-            cpu_ns: recording.knows.some(&[Cpu], pair.used.cpu.total_ns()),
+            cpu_ns: recording.knows().some(&[Cpu], pair.used.cpu.total_ns()),
             per_second: recording
-                .knows
+                .knows()
                 .some(&[Times], if over_s > 0.0 { pair.processes as f64 / over_s } else { 0.0 }),
         })
         .collect()
@@ -79,7 +80,7 @@ pub fn spawners(recording: &Recording, sums: &Sums<'_>) -> Vec<Spawner> {
 
 /// The name of a child: the program it ran last.
 pub fn child_name(recording: &Recording, program: usize, forked: bool) -> String {
-    let name = &recording.programs[program].name;
+    let name = &recording.programs()[program].name;
     if forked { format!("{name} (fork)") } else { name.clone() }
 }
 
@@ -103,6 +104,6 @@ mod tests {
             .collect();
         rows.sort_unstable();
         assert_eq!(rows, [("bash", 1, 1), ("env", 0, 1), ("sed", 1, 1)]);
-        assert_eq!(rows.iter().map(|row| row.2).sum::<u64>(), recording.counts.execs);
+        assert_eq!(rows.iter().map(|row| row.2).sum::<u64>(), recording.counts().execs);
     }
 }

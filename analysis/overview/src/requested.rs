@@ -79,7 +79,7 @@ const BEGIN_PART: u64 = 20;
 
 /// True if the recording began with the job: another stage may have had its time before.
 fn began_with_job(recording: &Recording, limit_ns: u64) -> bool {
-    let header = &recording.header;
+    let header = recording.header();
     let began = header.job.get("SLURM_JOB_START_TIME").and_then(|time| time.parse::<u64>().ok());
     let later_ns =
         began.map(|began| header.started_unix_ns.saturating_sub(began.saturating_mul(SECOND_NS)));
@@ -88,23 +88,23 @@ fn began_with_job(recording: &Recording, limit_ns: u64) -> bool {
 
 /// True if processes of the job may be missing from the recording.
 fn has_other_parts(recording: &Recording) -> bool {
-    let job = &recording.header.job;
+    let job = &recording.header().job;
     let several = |name: &&str| job.get(*name).is_some_and(|number| number.trim() != "1");
     let launches = |run: &ProgramRun| {
-        let program = recording.programs.get(run.program as usize);
+        let program = recording.programs().get(run.program as usize);
         program.is_some_and(|program| LAUNCHERS.contains(&&*program.name))
     };
-    NUMBERS.iter().any(several) || recording.runs.iter().any(launches)
+    NUMBERS.iter().any(several) || recording.runs().iter().any(launches)
 }
 
 /// Requests that are off by 2 or more. Nothing if the recording is not one of a whole command, or if others did a part of
 /// the job.
 pub fn mismatches(recording: &Recording) -> Vec<Mismatch> {
-    let whole = recording.root().is_some() && recording.trailer.is_some();
+    let whole = recording.root().is_some() && recording.trailer().is_some();
     if !whole || recording.wall_ns() < SHORTEST_NS || has_other_parts(recording) {
         return Vec::new();
     }
-    let mut asked = Asked::of(&recording.header.job);
+    let mut asked = Asked::of(&recording.header().job);
     asked.wall_ns = asked.wall_ns.filter(|(limit_ns, _)| began_with_job(recording, *limit_ns));
     if asked == Asked::default() {
         return Vec::new();
@@ -222,7 +222,7 @@ mod tests {
             scene.exec(0, 1, "/bin/sh", (0, 0)).fork(S, 1, 2).exec(S, 2, program, (0, 0));
             scene.exit(19 * S, 2, (0, 0)).exit(20 * S, 1, (0, 0));
             let mut recording = scene.load(Some((20 * S, 0, 0)));
-            recording.header.job =
+            recording.header_mut().job =
                 job(&[("SLURM_JOB_ID", "7"), ("SLURM_CPUS_ON_NODE", "8"), variable]);
             mismatches(&recording).len()
         };
@@ -239,8 +239,8 @@ mod tests {
             let mut recording = scene.load(Some((20 * S, 0, 0)));
             let began_s = 1_700_000_000_u64;
             let (began, end) = (began_s.to_string(), (began_s + 14_400).to_string());
-            recording.header.started_unix_ns = (began_s + after_s) * S;
-            recording.header.job = job(&[
+            recording.header_mut().started_unix_ns = (began_s + after_s) * S;
+            recording.header_mut().job = job(&[
                 ("SLURM_JOB_ID", "7"),
                 ("SLURM_JOB_START_TIME", &began),
                 ("SLURM_JOB_END_TIME", &end),

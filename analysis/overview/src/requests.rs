@@ -30,7 +30,8 @@ const MINUTE_NS: u64 = 60_000_000_000;
 /// The request for the job as a whole: all processes that it started.
 pub fn job_request(recording: &Recording, disk: Option<&DiskSpace>) -> Request {
     let read = passes(recording, |_| true).iter().map(|pass| pass.pss_bytes).max();
-    let largest = recording.processes.iter().map(|process| recording.peak_rss_bytes(process)).max();
+    let largest =
+        recording.processes().iter().map(|process| recording.peak_rss_bytes(process)).max();
     let largest = largest.filter(|_| is_known(recording, Figure::PeakRssBytes));
     let at_once = AtOnce::of(recording).map(|of| of.job);
     let (peak, memory_from) = peak(read, largest, at_once);
@@ -52,9 +53,9 @@ fn cores(recording: &Recording) -> Option<f64> {
     if wall_ns == 0 || !is_known(recording, Figure::CpuNs) {
         return None;
     }
-    let all = recording.processes.iter().map(|process| process.cpu.total_ns());
+    let all = recording.processes().iter().map(|process| process.cpu.total_ns());
     let cpu_ns = all.fold(0_u64, u64::saturating_add);
-    let bins = &recording.bins;
+    let bins = recording.bins();
     let each = bins.of(BinSeries::ToldUser).iter().zip(bins.of(BinSeries::ToldSystem));
     let mut used: Vec<f64> =
         each.map(|(user_ns, system_ns)| (user_ns + system_ns) / bins.width_ns as f64).collect();
@@ -94,7 +95,7 @@ pub fn step_requests(
     disk: Option<&DiskSpace>,
     coordinator: Option<&str>,
 ) -> Vec<Request> {
-    let steps = &recording.steps;
+    let steps = recording.steps();
     let at_once = AtOnce::of(recording);
     let is_of = |at: u32| coordinator.is_some_and(|name| is_step_of(&steps.all[at as usize], name));
     let is_unit = |at: u32| match coordinator {
@@ -223,16 +224,16 @@ impl AtOnce {
             return None;
         }
         let mut moments: Vec<(u64, bool, Option<u32>, u64)> = Vec::new();
-        for (at, process) in recording.processes.iter().enumerate() {
-            let step = u32::try_from(at).ok().and_then(|at| recording.steps.of_process(at));
+        for (at, process) in recording.processes().iter().enumerate() {
+            let step = u32::try_from(at).ok().and_then(|at| recording.steps().of_process(at));
             let bytes = recording.peak_rss_bytes(process);
-            let ended_ns = process.ended_ns().unwrap_or(recording.last_ns);
+            let ended_ns = process.ended_ns().unwrap_or(recording.last_ns());
             moments.push((process.born_ns, true, step, bytes));
             moments.push((ended_ns.max(process.born_ns), false, step, bytes));
         }
         // An end comes before a birth at the same time.
         moments.sort_unstable();
-        let steps = recording.steps.all.len();
+        let steps = recording.steps().all.len();
         let (mut now, mut largest) = (vec![0_u64; steps], vec![0_u64; steps]);
         let (mut job_now, mut job) = (0_u64, 0_u64);
         let after = |sum: u64, is_birth: bool, bytes: u64| match is_birth {
@@ -242,7 +243,7 @@ impl AtOnce {
         for (_, is_birth, step, bytes) in moments {
             job_now = after(job_now, is_birth, bytes);
             job = job.max(job_now);
-            for step in step.into_iter().flat_map(|step| recording.steps.up(step)) {
+            for step in step.into_iter().flat_map(|step| recording.steps().up(step)) {
                 let sum = &mut now[step as usize];
                 *sum = after(*sum, is_birth, bytes);
                 largest[step as usize] = largest[step as usize].max(*sum);

@@ -22,13 +22,13 @@ struct Caught<'a> {
 /// Every program with the rule that matched it, its class and group, how many processes ran it last
 /// and some of their roles. Most processes first.
 pub fn classification(recording: &Recording) -> Table {
-    let found = &recording.classification;
+    let found = recording.classification();
     let mut caught: HashMap<(usize, Option<u32>), Caught<'_>> = HashMap::new();
-    for (at, run) in recording.runs.iter().enumerate() {
+    for (at, run) in recording.runs().iter().enumerate() {
         let outcome = found.of_run.get(at).copied();
         caught.entry((run.program as usize, outcome)).or_default().execs += 1;
     }
-    for process in &recording.processes {
+    for process in recording.processes() {
         let outcome = process.run().and_then(|run| found.of_run.get(run as usize).copied());
         let entry = caught.entry((process.program(), outcome)).or_default();
         entry.processes += 1;
@@ -42,7 +42,7 @@ pub fn classification(recording: &Recording) -> Table {
     let mut rows: Vec<_> = caught
         .into_iter()
         .map(|((program, outcome), caught)| {
-            (&recording.programs[program], rule_of(outcome), caught)
+            (&recording.programs()[program], rule_of(outcome), caught)
         })
         .collect();
     rows.sort_by(|(a, a_rule, a_caught), (b, b_rule, b_caught)| {

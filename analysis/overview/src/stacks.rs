@@ -35,13 +35,13 @@ impl Tree {
     pub fn of(recording: &Recording) -> Self {
         let mut tree = Self::default();
         // The node of each process: below its forker's program at the time of the fork.
-        let mut above: Vec<Option<u32>> = Vec::with_capacity(recording.processes.len());
+        let mut above: Vec<Option<u32>> = Vec::with_capacity(recording.processes().len());
         let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
-        for process in &recording.processes {
+        for process in recording.processes() {
             // With CLONE_PARENT the forker is not the parent (clone(2)). A forker that never called
             // exec is in the run of one of its ancestors, and so in the same chain. Forkers precede
             // the processes they fork.
-            let run = process.spawned_in().and_then(|run| recording.runs.get(run as usize));
+            let run = process.spawned_in().and_then(|run| recording.runs().get(run as usize));
             let forker = run.map(|run| run.process as usize).or(process.parent());
             let spawner = forker.and_then(|forker| above.get(forker).copied());
             let own = match (spawner, process.spawned_by()) {
@@ -53,8 +53,8 @@ impl Tree {
             let node = &mut tree.nodes[node as usize];
             node.processes += 1;
             node.used.add(&recording.divided_of(process));
-            let ended_ns = process.ended_ns().unwrap_or(recording.last_ns);
-            let life_ns = ended_ns.saturating_sub(process.born_ns.max(recording.first_ns));
+            let ended_ns = process.ended_ns().unwrap_or(recording.last_ns());
+            let life_ns = ended_ns.saturating_sub(process.born_ns.max(recording.first_ns()));
             node.life_ns = node.life_ns.saturating_add(life_ns);
         }
         tree
@@ -114,6 +114,6 @@ impl Tree {
 
 /// The name of a program as a frame: frames are separated by `;`.
 pub fn name(recording: &Recording, program: u32) -> String {
-    let program = recording.programs.get(program as usize);
+    let program = recording.programs().get(program as usize);
     program.map_or_else(|| "…".to_owned(), |program| program.name.replace([';', '\n'], ","))
 }

@@ -6,6 +6,7 @@ use proctrace_classify::fast::FastMap;
 use proctrace_classify::is_shell;
 use proctrace_classify::names::base;
 use proctrace_recording::Recording;
+use proctrace_recording::opened::OpenedFiles;
 
 use crate::blame::{Failed, Missed};
 use crate::step_files::{StepFile, StepUse, below};
@@ -38,7 +39,7 @@ pub fn too_early<'a>(
     sums: &[StepSum],
     files: &[StepFile<'a>],
 ) -> (Vec<TooEarly<'a>>, u64) {
-    let steps = &recording.steps.all;
+    let steps = &recording.steps().all;
     let failed_steps: Vec<usize> = (0..steps.len()).filter(|at| sums[*at].failed()).collect();
     let looked_at = &failed_steps[..failed_steps.len().min(FAILED_MAX)];
     let others = (failed_steps.len() - looked_at.len()) as u64;
@@ -47,7 +48,7 @@ pub fn too_early<'a>(
     }
     let failed = Failed::of(recording);
     let all = looked_at.iter().filter_map(|at| {
-        let process = recording.runs[steps[*at].run as usize].process as usize;
+        let process = recording.runs()[steps[*at].run as usize].process as usize;
         let (process, missed) = failed.missed(recording, process)?;
         (missed.errno == ENOENT).then_some((*at as u32, process, missed))
     });
@@ -85,7 +86,8 @@ pub fn too_early<'a>(
 /// Names that were looked for in vain in more than one directory.
 fn searched(recording: &Recording) -> BTreeSet<&[u8]> {
     let mut once: BTreeSet<&[u8]> = BTreeSet::new();
-    let names = recording.missed_paths.paths.iter().map(|missed| base(&missed.path));
+    let missed = recording.missed_paths().into_iter().flat_map(|missed| &missed.paths);
+    let names = missed.map(|missed| base(&missed.path));
     names.filter(|name| !once.insert(name)).collect()
 }
 
@@ -100,7 +102,7 @@ impl<'a> FoundLater<'a> {
         for process in processes {
             opened.insert(u32::try_from(process).unwrap_or(u32::MAX), Vec::new());
         }
-        for (path, uses) in recording.opened.by_file() {
+        for (path, uses) in recording.opened().into_iter().flat_map(OpenedFiles::by_file) {
             for used in uses {
                 if let Some(known) = opened.get_mut(&used.process) {
                     known.push((used.last_ns, base(path)));
@@ -136,7 +138,7 @@ fn changes_directory(program: &str) -> bool {
 }
 
 fn sought(recording: &Recording, process: usize, missed: Missed<'_>) -> Sought {
-    let of = &recording.processes[process];
+    let of = &recording.processes()[process];
     let start = if missed.path.starts_with(b"/") {
         &b""[..]
     } else {
@@ -145,7 +147,7 @@ fn sought(recording: &Recording, process: usize, missed: Missed<'_>) -> Sought {
             && of.execs > 0
             && !changes_directory(&recording.program_of(of).name);
         let run = of.run().filter(|_| is_known);
-        match run.and_then(|run| recording.run_directories.of(run)) {
+        match run.and_then(|run| recording.run_directories().of(run)) {
             Some(directory) => directory,
             None => return Sought::Unknown,
         }
@@ -161,7 +163,7 @@ fn sought(recording: &Recording, process: usize, missed: Missed<'_>) -> Sought {
         }
     }
     let absolute = [&b"/"[..], &parts.join(&b'/')].concat();
-    below(&absolute, &recording.header.cwd)
+    below(&absolute, &recording.header().cwd)
         .map_or(Sought::Outside, |path| Sought::Path(path.to_vec()))
 }
 
@@ -176,7 +178,7 @@ impl Written<'_, '_> {
     /// The step that wrote a file for the first time after this, and when, if it should have come before.
     fn later(self, file: &StepFile<'_>, reader: u32, missed_ns: u64) -> Option<(u32, u64)> {
         let Self { recording, sums, declared } = self;
-        let steps = &recording.steps;
+        let steps = recording.steps();
         let written = |used: &StepUse| Some((used.step, used.written_ns?));
         let all = || file.uses.iter().filter_map(written);
         // Who wrote it before has removed it, and who wrote it itself did not want it from others.
@@ -248,7 +250,7 @@ mod tests {
         let files = step_files(&recording, Level::Innermost);
         let (told, others) = too_early(&recording, &sums(&recording), &files);
         assert_eq!(others, 0);
-        let name = |step: u32| recording.steps.all[step as usize].named.name.clone();
+        let name = |step: u32| recording.steps().all[step as usize].named.name.clone();
         let told = told.iter();
         told.map(|of| (name(of.step), name(of.writer), of.path.escape_ascii().to_string()))
             .collect()

@@ -97,15 +97,16 @@ pub(crate) fn below<'a>(path: &'a [u8], directory: &str) -> Option<&'a [u8]> {
 
 /// The files below the directory of the job that steps used, by path. Directories are left out.
 pub fn step_files(recording: &Recording, level: Level) -> Vec<StepFile<'_>> {
-    let steps = &recording.steps;
+    let steps = recording.steps();
     if steps.all.is_empty() {
         return Vec::new();
     }
+    let Some(opened) = recording.opened() else { return Vec::new() };
     let step_of = |process: u32| Some(at_level(steps, steps.of_process(process)?, level));
     let mut files: BTreeMap<&[u8], ByStep> = BTreeMap::new();
     let mut outside: BTreeMap<&[u8], u64> = BTreeMap::new();
-    for (path, uses) in recording.opened.by_file() {
-        let Some(path) = below(path, &recording.header.cwd) else { continue };
+    for (path, uses) in opened.by_file() {
+        let Some(path) = below(path, &recording.header().cwd) else { continue };
         if uses.iter().any(|used| used.modes.directory) {
             continue;
         }
@@ -119,7 +120,7 @@ pub fn step_files(recording: &Recording, level: Level) -> Vec<StepFile<'_>> {
             };
             let first = |is: bool| is.then_some(used.first_ns);
             let (read_ns, written_ns) = (first(used.modes.read), first(used.modes.write));
-            let moved_away_ns = recording.opened.moved_away_ns(used.file, used.process);
+            let moved_away_ns = opened.moved_away_ns(used.file, used.process);
             let last_ns = used.last_ns;
             note(by_step, StepUse { step, read_ns, written_ns, last_ns, moved_away_ns });
         }
@@ -173,8 +174,8 @@ fn add_moves<'a>(
     outside: &mut BTreeMap<&'a [u8], u64>,
     step_of: impl Fn(u32) -> Option<u32>,
 ) {
-    let opened = &recording.opened;
-    let path_of = |file: u32| below(opened.paths.get(file as usize)?, &recording.header.cwd);
+    let Some(opened) = recording.opened() else { return };
+    let path_of = |file: u32| below(opened.paths.get(file as usize)?, &recording.header().cwd);
     for moved in &opened.moves {
         let at_ns = moved.time_ns;
         let by = step_of(moved.process);
@@ -469,7 +470,7 @@ mod tests {
         });
         assert_eq!(told(&recording), [file("d/y", &[0], &[]), file("x", &[0], &[])]);
         // Of the third one, it is not known that the name is not that of something else.
-        assert_eq!(recording.opened.moves_unknown, 3);
+        assert_eq!(recording.opened().unwrap().moves_unknown, 3);
     }
 
     /// Who removes a file has left nothing for those who read a later one of that name.

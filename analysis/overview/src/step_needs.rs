@@ -13,8 +13,8 @@ use crate::step_order::{Made, StepFlow};
 /// By name, of the last run of each; what it needs is the last one of that name before it. By a graph, for steps that
 /// write files which it makes, if opens were recorded: a file on the way back that nobody wrote was there before.
 pub fn declared_needs(recording: &Recording) -> Option<Vec<Option<Vec<u32>>>> {
-    let steps = &recording.steps;
-    let by_graph = !steps.graph.is_empty() && recording.header.opens;
+    let steps = recording.steps();
+    let by_graph = !steps.graph.is_empty() && recording.header().opens;
     if steps.needs.is_empty() && !by_graph {
         return None;
     }
@@ -65,7 +65,7 @@ pub fn unused_needs<'a>(
     files: &[StepFile<'_>],
     flows: &[StepFlow<'_>],
 ) -> Vec<(&'a str, &'a str)> {
-    let steps = &recording.steps;
+    let steps = recording.steps();
     let name = |step: u32| &*steps.all[step as usize].named.name;
     let ran: BTreeSet<&str> = steps.all.iter().map(|step| &*step.named.name).collect();
     let used: BTreeSet<(&str, &str)> =

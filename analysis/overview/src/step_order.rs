@@ -71,13 +71,13 @@ struct Flow<'a> {
 
 /// True if a file or graph from outside says what must come before what.
 pub fn are_orders_declared(recording: &Recording) -> bool {
-    !recording.steps.needs.is_empty() || !recording.steps.graph.is_empty()
+    !recording.steps().needs.is_empty() || !recording.steps().graph.is_empty()
 }
 
 /// Which steps read what others write, by writer and reader. A step and its own parts do not count as others, and what is
 /// in a cache is not passed on.
 pub fn step_flows<'a>(recording: &Recording, files: &[StepFile<'a>]) -> Vec<StepFlow<'a>> {
-    let steps = &recording.steps;
+    let steps = recording.steps();
     let made = Made::of(recording, files);
     // By reader: what it waits for is worked out once.
     let mut flows: BTreeMap<(u32, u32), Flow<'a>> = BTreeMap::new();
@@ -144,7 +144,7 @@ pub(crate) struct DeclaredBefore<'a> {
 
 impl<'a> DeclaredBefore<'a> {
     pub(crate) fn of(recording: &'a Recording) -> Self {
-        Self { names: Names::of(&recording.steps), known: BTreeMap::new() }
+        Self { names: Names::of(recording.steps()), known: BTreeMap::new() }
     }
 
     pub(crate) fn is_before(&mut self, first: u32, then: u32) -> bool {
@@ -157,8 +157,8 @@ impl<'a> DeclaredBefore<'a> {
 
 /// The process that started a step: the coordinator.
 fn started_by(recording: &Recording, step: u32) -> Option<usize> {
-    let run = recording.runs.get(recording.steps.all[step as usize].run as usize)?;
-    recording.processes.get(run.process as usize)?.parent()
+    let run = recording.runs().get(recording.steps().all[step as usize].run as usize)?;
+    recording.processes().get(run.process as usize)?.parent()
 }
 
 pub(crate) fn is_in_cache(path: &[u8]) -> bool {
@@ -175,7 +175,7 @@ pub(crate) struct Made<'a> {
 impl<'a> Made<'a> {
     pub(crate) fn of(recording: &'a Recording, files: &[StepFile<'_>]) -> Self {
         let mut made = Self { recording, by_step: BTreeMap::new() };
-        if recording.steps.graph.is_empty() {
+        if recording.steps().graph.is_empty() {
             return made;
         }
         for file in files {
@@ -201,11 +201,11 @@ impl<'a> Made<'a> {
 
     /// The number of a file that something makes, in terms of one of these steps.
     fn number(&self, path: &[u8], steps: &[u32]) -> Option<u32> {
-        let all = &self.recording.steps;
+        let all = self.recording.steps();
         if all.graph.is_empty() {
             return None;
         }
-        let job = self.recording.header.cwd.trim_end_matches('/').as_bytes();
+        let job = self.recording.header().cwd.trim_end_matches('/').as_bytes();
         let absolute = [job, b"/", path].concat();
         let directory = |step: &u32| &*all.all[*step as usize].directory;
         steps.iter().find_map(|step| all.graph.made(&absolute, directory(step)))

@@ -46,7 +46,7 @@ const SHORT: u64 = 200;
 pub fn by_waits(recording: &Recording, path: &[path_steps::Step]) -> Vec<Stretch> {
     let mut stretches: Vec<Stretch> = Vec::new();
     for part in path {
-        let step = recording.steps.of_process(part.process);
+        let step = recording.steps().of_process(part.process);
         let along = step.map_or(Along::Coordinator, Along::Step);
         push(&mut stretches, Stretch { along, begin_ns: part.begin_ns, end_ns: part.end_ns });
     }
@@ -99,7 +99,7 @@ pub fn by_needs(
     needs: &[Option<Vec<u32>>],
 ) -> Vec<Stretch> {
     let mut parts: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();
-    for (at, step) in (0_u32..).zip(&recording.steps.all) {
+    for (at, step) in (0_u32..).zip(&recording.steps().all) {
         parts.entry(step.parent).or_default().push(at);
     }
     for parts in parts.values_mut() {
@@ -110,8 +110,8 @@ pub fn by_needs(
         place[*step as usize] = at;
     }
     let mut walk = Walk { sums, needs, parts, place, back: Vec::new() };
-    let end_ns = recording.first_ns.saturating_add(recording.wall_ns());
-    walk.back(None, recording.first_ns, end_ns);
+    let end_ns = recording.first_ns().saturating_add(recording.wall_ns());
+    walk.back(None, recording.first_ns(), end_ns);
     let mut stretches = Vec::with_capacity(walk.back.len());
     walk.back.into_iter().rev().for_each(|stretch| push(&mut stretches, stretch));
     without_short(stretches, recording.wall_ns() / SHORT)
@@ -226,7 +226,7 @@ mod tests {
         {"name": "merge", "command": "x", "needs": ["gen"]}, {"name": "end", "command": "x", "needs": ["merge"]}]"#;
 
     fn told(recording: &Recording, path: &[Stretch]) -> Vec<(String, u64)> {
-        let name = |step: u32| recording.steps.all[step as usize].named.name.clone();
+        let name = |step: u32| recording.steps().all[step as usize].named.name.clone();
         let along = |stretch: &Stretch| match stretch.along {
             Along::Step(step) => name(step),
             Along::Slot(step) => format!("slot for {}", name(step)),
@@ -262,7 +262,7 @@ mod tests {
         let head = [("-", 10), ("gen", 20), ("slot for merge", 21), ("merge", 29), ("-", 1)];
         expect(&recording, &path, &[&head[..], &tail].concat());
         // gen could have ended as late as merge may begin; other has until the end.
-        let slacks: Vec<_> = slacks(&recording.steps, &sums, &needs)
+        let slacks: Vec<_> = slacks(recording.steps(), &sums, &needs)
             .into_iter()
             .map(|of| of.map(|ns| ns / MS))
             .collect();

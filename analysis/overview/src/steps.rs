@@ -70,22 +70,22 @@ pub fn group_of(step: &Step) -> String {
 
 /// The sums of all steps, in their order.
 pub fn sums(recording: &Recording) -> Vec<StepSum> {
-    let steps = &recording.steps;
+    let steps = recording.steps();
     let zero = |figure: Figure| {
         (is_known(recording, figure) && figure.adds_up() && !figure.is_largest()).then_some(0)
     };
     let empty = Figures::of(zero);
     // The first program runs of processes.
     let mut first_runs: FastMap<u32, u32> = FastMap::default();
-    for (at, run) in (0_u32..).zip(&recording.runs).filter(|_| !steps.all.is_empty()) {
+    for (at, run) in (0_u32..).zip(recording.runs()).filter(|_| !steps.all.is_empty()) {
         first_runs.entry(run.process).or_insert(at);
     }
     let mut sums: Vec<StepSum> = steps
         .all
         .iter()
         .map(|step| {
-            let run = &recording.runs[step.run as usize];
-            let process = recording.processes.get(run.process as usize);
+            let run = &recording.runs()[step.run as usize];
+            let process = recording.processes().get(run.process as usize);
             let is_mark = step.named.by == NamedBy::Mark;
             let first = process.filter(|_| !is_mark);
             let ended_ns = first.map_or(Some(run.time_ns), Process::ended_ns);
@@ -93,7 +93,7 @@ pub fn sums(recording: &Recording) -> Vec<StepSum> {
             let born_ns = first.filter(|_| is_born).map(|process| process.born_ns);
             StepSum {
                 begin_ns: born_ns.unwrap_or(run.time_ns),
-                end_ns: ended_ns.unwrap_or(recording.last_ns),
+                end_ns: ended_ns.unwrap_or(recording.last_ns()),
                 has_ended: ended_ns.is_some(),
                 processes: 0,
                 peak_pss_bytes: None,
@@ -107,15 +107,15 @@ pub fn sums(recording: &Recording) -> Vec<StepSum> {
     if sums.is_empty() {
         return sums;
     }
-    let all = OfProcesses::new(recording, 0..recording.processes.len());
-    for (at, process) in recording.processes.iter().enumerate() {
+    let all = OfProcesses::new(recording, 0..recording.processes().len());
+    for (at, process) in recording.processes().iter().enumerate() {
         let number = u32::try_from(at).unwrap_or(u32::MAX);
         let Some(step) = steps.of_process(number) else { continue };
         let sum = &mut sums[step as usize];
         sum.processes += 1;
         if steps.all[step as usize].named.by == NamedBy::Mark {
             sum.has_ended &= process.ended_ns().is_some();
-            sum.end_ns = sum.end_ns.max(process.ended_ns().unwrap_or(recording.last_ns));
+            sum.end_ns = sum.end_ns.max(process.ended_ns().unwrap_or(recording.last_ns()));
         }
         sum.figures = sum.figures.plus(&all.of(at));
     }
@@ -138,7 +138,7 @@ pub fn sums(recording: &Recording) -> Vec<StepSum> {
 
 /// Largest sums of memory at one time, with that of parts.
 fn peaks(recording: &Recording, sums: &mut [StepSum]) {
-    let steps = &recording.steps;
+    let steps = recording.steps();
     let mut at_once: BTreeMap<u32, (u64, u64, Option<u64>)> = BTreeMap::new();
     for (_, readings) in with_readings(recording, |_| true) {
         at_once.clear();
@@ -202,7 +202,7 @@ impl StepGroup {
 
 /// The groups of steps, those with most wall time first. A step within another one of its group counts there only.
 pub fn groups(recording: &Recording, sums: &[StepSum]) -> Vec<StepGroup> {
-    let steps = &recording.steps;
+    let steps = recording.steps();
     let names: Vec<String> = steps.all.iter().map(group_of).collect();
     let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, name) in names.iter().enumerate() {
@@ -241,7 +241,7 @@ pub fn groups(recording: &Recording, sums: &[StepSum]) -> Vec<StepGroup> {
 fn retried(recording: &Recording, sums: &[StepSum], members: &[usize]) -> u64 {
     let mut by_name: BTreeMap<_, Vec<&StepSum>> = BTreeMap::new();
     for at in members {
-        let step = &recording.steps.all[*at];
+        let step = &recording.steps().all[*at];
         // The same tests in another directory are others.
         let unit =
             (step.parent, &step.named.name, &step.directory, recording.line_of_run(step.run));
@@ -288,10 +288,10 @@ mod tests {
     #[test]
     fn processes_belong_to_the_innermost_step_and_sums_go_up() {
         let recording = scene();
-        let names: Vec<&str> = recording.steps.all.iter().map(|step| &*step.named.name).collect();
+        let names: Vec<&str> = recording.steps().all.iter().map(|step| &*step.named.name).collect();
         assert_eq!(names, ["digi_1", "digi_2", "part"]);
-        assert_eq!(recording.steps.all[2].parent, Some(1));
-        let of = |at: u32| recording.steps.of_process(at);
+        assert_eq!(recording.steps().all[2].parent, Some(1));
+        let of = |at: u32| recording.steps().of_process(at);
         let all: Vec<Option<u32>> = (0..8).map(of).collect();
         assert_eq!(all, [None, Some(0), Some(0), Some(1), Some(1), Some(1), Some(2), None]);
         let sums = sums(&recording);
@@ -332,7 +332,7 @@ mod tests {
         scene.fork(4 * MS, 1, 3).in_environment(&["GITHUB_ACTION=build", &span(inner)]);
         scene.exec(5 * MS, 3, "/bin/true", (0, 0)).exit(6 * MS, 3, (0, 0));
         let recording = scene.exit(7 * MS, 1, (0, 0)).load(None);
-        let names: Vec<&str> = recording.steps.all.iter().map(|step| &*step.named.name).collect();
+        let names: Vec<&str> = recording.steps().all.iter().map(|step| &*step.named.name).collect();
         assert_eq!(names, ["span b7ad6b7169203332"]);
     }
 
@@ -345,7 +345,7 @@ mod tests {
         scene.exec(3 * MS, 2, "/bin/false", (0, 0)).exit(5 * MS, 2, (0, 0));
         let recording = scene.exit(7 * MS, 1, (0, 0)).load(None);
         let steps: Vec<_> = sums(&recording).iter().map(|sum| sum.wall_ns()).collect();
-        assert_eq!((&*recording.steps.all[0].named.name, steps), ("false", vec![2 * MS]));
+        assert_eq!((&*recording.steps().all[0].named.name, steps), ("false", vec![2 * MS]));
     }
 
     #[test]
@@ -357,7 +357,7 @@ mod tests {
             scene.in_environment(&[&name]).exec(MS + n, 1, "/bin/sh", (0, 0));
         }
         let recording = scene.exit(7 * MS, 1, (0, 0)).load(None);
-        assert_eq!((recording.steps.all.len(), recording.steps.left_out), (64, 36));
+        assert_eq!((recording.steps().all.len(), recording.steps().left_out), (64, 36));
         assert_eq!(sums(&recording).len(), 64);
     }
 
@@ -366,8 +366,8 @@ mod tests {
         let mut scene = Scene::new(1, 100 * MS);
         scene.exec(0, 1, "/bin/true", (0, 0));
         let recording = scene.exit(MS, 1, (0, 0)).load(None);
-        assert!(recording.steps.all.is_empty() && sums(&recording).is_empty());
-        assert_eq!(recording.steps.of_process(0), None);
+        assert!(recording.steps().all.is_empty() && sums(&recording).is_empty());
+        assert_eq!(recording.steps().of_process(0), None);
     }
 
     #[test]

@@ -22,8 +22,8 @@ const CPU: [Quantity; 2] = [Forks, Cpu];
 const SPLIT: [Quantity; 3] = [Forks, Cpu, Split];
 
 pub fn run(recording: &Recording) -> Run {
-    let header = &recording.header;
-    let payload = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
+    let header = recording.header();
+    let payload = recording.trailer().and_then(|trailer| trailer.payload.as_ref());
     Run {
         command: header.command.clone(),
         scope: header.scope.clone(),
@@ -34,14 +34,14 @@ pub fn run(recording: &Recording) -> Run {
         started_unix_ns: header.started_unix_ns,
         outcome: payload.map(|payload| payload.outcome),
         cores: header.cpus,
-        wall_ns: recording.knows.some(&[Times], recording.wall_ns()),
-        recorded_ns: recording.knows.some(&[Times], recording.recorded_ns()),
-        after: detached::after(recording).filter(|_| recording.knows.all(&[Times])),
+        wall_ns: recording.knows().some(&[Times], recording.wall_ns()),
+        recorded_ns: recording.knows().some(&[Times], recording.recorded_ns()),
+        after: detached::after(recording).filter(|_| recording.knows().all(&[Times])),
     }
 }
 
 pub fn summary(recording: &Recording, accounting: &Accounting) -> Summary {
-    let ended = recording.processes.iter().filter_map(Process::life_ns);
+    let ended = recording.processes().iter().filter_map(Process::life_ns);
     let median_life_ns = lower_median(&mut ended.collect::<Vec<u64>>());
     let summary = without_lives(recording, accounting);
     let median_life_ns = median_life_ns.filter(|_| knows_lives(recording, &summary));
@@ -50,29 +50,29 @@ pub fn summary(recording: &Recording, accounting: &Accounting) -> Summary {
 
 /// True if lifetimes are known of all processes.
 pub fn knows_lives(recording: &Recording, summary: &Summary) -> bool {
-    summary.processes.is_some() && recording.knows.all(&[Times])
+    summary.processes.is_some() && recording.knows().all(&[Times])
 }
 
 /// The summary except the median lifetime, for which all lifetimes have to be collected.
 pub fn without_lives(recording: &Recording, accounting: &Accounting) -> Summary {
-    let processes = &recording.processes;
-    let Totals { used, threads, opens, alive, .. } = recording.totals;
+    let processes = recording.processes();
+    let &Totals { used, threads, opens, alive, .. } = recording.totals();
     let totals_are_final = alive == 0;
     let cpu: proctrace_replay::CpuTime = processes.iter().map(|process| process.cpu).sum();
     // Descendants may outlive the command, which extends the time in which they could have run.
     let available_ns = recording.recorded_ns().max(recording.wall_ns()) as f64
-        * f64::from(recording.header.cpus.max(1));
-    let payload = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
+        * f64::from(recording.header().cpus.max(1));
+    let payload = recording.trailer().and_then(|trailer| trailer.payload.as_ref());
     // The usage in a trailer is 0 where the source cannot know it.
-    let payload = payload.filter(|_| recording.knows.all(&[Cpu]));
+    let payload = payload.filter(|_| recording.knows().all(&[Cpu]));
     let largest = processes.iter().max_by_key(|process| process.maxrss_pages());
-    let knows = &recording.knows;
-    let certain = recording.split.certainty(&Divided { cpu, ticks: recording.split.ticks });
+    let knows = recording.knows();
+    let certain = recording.split().certainty(&Divided { cpu, ticks: recording.split().ticks });
     let interval = certain.interval_percent.filter(|_| knows.all(&SPLIT));
-    let counts = &recording.counts;
+    let counts = recording.counts();
     let in_vain = counts.in_vain();
     // 0 of none that were seen is no count.
-    let sees = counts.lookups_failed > 0 || recording.blind.compat.len() < processes.len();
+    let sees = counts.lookups_failed > 0 || recording.blind().compat.len() < processes.len();
     let lookups = |count| knows.some(&Quantity::LOOKUPS, count).filter(|_| sees);
     Summary {
         cpu_ns: knows.sum(&CPU, accounting.total_ns),
@@ -95,17 +95,17 @@ pub fn without_lives(recording: &Recording, accounting: &Accounting) -> Summary 
         execs_failed: knows.some(&[LookupsExec], counts.execs_failed),
         execs_searched: knows.some(&[LookupsExec], counts.execs_searched),
         peak_tasks: knows
-            .some(&[Forks, Times], peak(&recording.tasks, |task| (task.born_ns, task.ended_ns()))),
+            .some(&[Forks, Times], peak(recording.tasks(), |task| (task.born_ns, task.ended_ns()))),
         peak_processes: knows.some(&[Forks, Times], peak(processes, |p| (p.born_ns, p.ended_ns()))),
         // Too few samples may find nothing running, however much ran.
         peak_running: recording
-            .peak_running
+            .peak_running()
             .filter(|running| *running > 0 && knows.all(&[Samples])),
         median_life_ns: None,
         lookups_failed: lookups(counts.lookups_failed.saturating_sub(counts.marks)),
         lookups_of_no_link: knows.some(&[LookupsReadlink], counts.not_links),
         lookups_in_vain: lookups(in_vain),
-        lookups_in_vain_ns: lookups(in_vain).and_then(|all| recording.lookup_times.of(all)),
+        lookups_in_vain_ns: recording.lookup_times().and_then(|times| times.of(lookups(in_vain)?)),
         lookups_failed_by_family: Family::ALL
             .into_iter()
             .zip(counts.by_family)
@@ -115,7 +115,9 @@ pub fn without_lives(recording: &Recording, accounting: &Accounting) -> Summary 
         // A task tells its number at its end.
         opens: match totals_are_final {
             true => knows.some(&[LookupsOpen], opens),
-            false => knows.some(&[LookupsOpen, OpenedFiles], recording.opened.opens),
+            false => recording
+                .opened()
+                .and_then(|opened| knows.some(&[LookupsOpen, OpenedFiles], opened.opens)),
         },
         switches_voluntary: knows.some(&[Forks, Switches], used.nvcsw),
         switches_involuntary: knows.some(&[Forks, Switches], used.nivcsw),
@@ -136,8 +138,8 @@ pub fn without_lives(recording: &Recording, accounting: &Accounting) -> Summary 
 
 /// Processes that had not ended when the recording did, as far as is known: not those that were let go before.
 fn alive_at_end(recording: &Recording) -> u64 {
-    let let_go = &recording.blind.let_go;
-    let processes = recording.processes.iter().enumerate();
+    let let_go = &recording.blind().let_go;
+    let processes = recording.processes().iter().enumerate();
     processes.filter(|(at, process)| process.ended_ns().is_none() && !let_go.contains(at)).count()
         as u64
 }
@@ -206,7 +208,7 @@ mod tests {
             let mut scene = Scene::new(2, 100 * MS);
             scene.fork(0, 1, 2).exit(S, 2, (400 * MS, 0)).exit(S, 1, (100 * MS, 0));
             let mut recording = scene.load(Some((S, 0, 0)));
-            recording.trailer.as_mut().unwrap().machine =
+            recording.trailer_mut().unwrap().machine =
                 Some(MachineUse { busy_ns, all_ns, cpus: 2 });
             change(&mut recording);
             recording.others_percent()
@@ -215,9 +217,9 @@ mod tests {
         assert_eq!(of(400 * MS, 2 * S, |_| ()), Some(0.0));
         // Too few ticks; not all of its own use is known; it is the whole machine.
         assert_eq!(of(S, 2 * S - 1, |_| ()), None);
-        assert_eq!(of(S, 2 * S, |it| _ = it.blind.let_go.insert(1)), None);
-        assert_eq!(of(S, 2 * S, |it| it.header.scope = "system".into()), None);
-        assert_eq!(of(S, 2 * S, |it| it.trailer.as_mut().unwrap().machine = None), None);
+        assert_eq!(of(S, 2 * S, |it| _ = it.blind_mut().let_go.insert(1)), None);
+        assert_eq!(of(S, 2 * S, |it| it.header_mut().scope = "system".into()), None);
+        assert_eq!(of(S, 2 * S, |it| it.trailer_mut().unwrap().machine = None), None);
     }
 
     #[test]

@@ -157,7 +157,7 @@ impl<'a> Sums<'a> {
     pub fn by<const N: usize>(&self, labels: [Label; N]) -> Vec<Sum> {
         let mut groups: FastMap<[&str; N], Sum> = FastMap::default();
         for row in &self.programs {
-            let program = &self.recording.programs[row.program];
+            let program = &self.recording.programs()[row.program];
             groups.entry(labels.map(|label| label.of(program))).or_default().add(&row.sum);
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
@@ -218,7 +218,7 @@ fn programs(
         let processes = started.entry((group.program, group.spawner)).or_default();
         *processes = processes.saturating_add(sum.processes);
     }
-    for run in recording.runs.iter().filter(|run| run.happened_here) {
+    for run in recording.runs().iter().filter(|run| run.happened_here) {
         programs.entry(run.program).or_default().sum.execs += 1;
     }
     // The one that started most; of equals, the one with the lowest number.
@@ -250,7 +250,7 @@ fn programs(
 /// (docs/decisions/0023-grouped-sums.md).
 fn of_groups(recording: &Recording, groups: &Groups) -> Vec<(Sum, Option<u64>)> {
     let mut sums = vec![<(Sum, Option<u64>)>::default(); groups.groups.len()];
-    let (processes, count) = (&recording.processes, recording.processes.len());
+    let (processes, count) = (recording.processes(), recording.processes().len());
     for from in (0..count).step_by(PASS_PROCESSES) {
         let range = from..count.min(from + PASS_PROCESSES);
         let failed_lookups = recording.failed_lookups_of(range.clone());
@@ -300,7 +300,7 @@ mod tests {
             .programs()
             .iter()
             .map(|row| {
-                let (name, sum) = (&*recording.programs[row.program].name, &row.sum);
+                let (name, sum) = (&*recording.programs()[row.program].name, &row.sum);
                 (name, sum.processes, sum.forked, sum.execs, sum.failed_lookups, row.life_median_ns)
             })
             .collect();
@@ -315,7 +315,7 @@ mod tests {
             ]
         );
         let execs: u64 = sums.by([Label::Class]).iter().map(|sum| sum.execs).sum();
-        assert_eq!(execs, recording.counts.execs);
+        assert_eq!(execs, recording.counts().execs);
         let text = sums.by([Label::Category]);
         let text = text.iter().find(|sum| sum.labels == ["text"]).unwrap();
         assert_eq!((text.processes, text.cpu_ns()), (3, 7 * MS));
@@ -325,7 +325,7 @@ mod tests {
     fn pairs_are_the_sums_of_edges() {
         let recording = recording();
         let sums = Sums::of(&recording);
-        let name = |program: usize| &*recording.programs[program].name;
+        let name = |program: usize| &*recording.programs()[program].name;
         let pairs = sums.pairs();
         let says: Vec<_> = pairs
             .iter()

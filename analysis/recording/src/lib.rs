@@ -6,6 +6,7 @@
 pub mod bin_series;
 pub mod bins;
 pub mod books;
+mod contents;
 pub mod costs;
 pub mod counts;
 pub mod error;
@@ -67,102 +68,64 @@ use crate::waits::{SentSignal, Wait};
 use crate::watch::Watch;
 use proctrace_replay::Usage;
 
-/// The contents of one trace, read once.
+/// The contents of one trace, read once; its methods (contents.rs) say what each of them is, and whether it is known.
 #[derive(Debug)]
 pub struct Recording {
-    /// Header of the trace: where and how it was recorded.
-    pub header: Header,
-    /// Trailer of the trace: how it ended; `None` if it was cut short.
-    pub trailer: Option<Trailer>,
-    /// True if the recorder was still writing the trace when it was opened, as far as the caller
-    /// knows: [`Recording::load`] sets false.
-    pub recording_now: bool,
-    /// Damaged parts that were skipped.
-    pub damage: Vec<Damage>,
-    /// Records that could not be decoded.
-    pub undecodable: u64,
-    /// Every program that ran, by number.
-    pub programs: Vec<Program>,
-    /// Classification of its programs.
-    pub classification: Classification,
-    /// Processes in order of birth.
-    pub processes: Vec<Process>,
-    /// Tasks in order of birth.
-    pub tasks: Vec<Task>,
-    /// Every exec, in order of time.
-    pub runs: Vec<ProgramRun>,
-    /// The failed look-ups of each run: while it was loading, and in total.
-    pub starts: Vec<Start>,
-    /// A hash for each run of its exact arguments, working directory and search variables, to tell repeated
-    /// commands; 0 where the recording does not have all of the arguments. The seed is random.
-    pub calls: Vec<u64>,
-    /// Command-line templates, by number.
-    pub templates: Vec<String>,
+    pub(crate) header: Header,
+    pub(crate) trailer: Option<Trailer>,
+    pub(crate) recording_now: bool,
+    pub(crate) damage: Vec<Damage>,
+    pub(crate) undecodable: u64,
+    pub(crate) programs: Vec<Program>,
+    pub(crate) classification: Classification,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) runs: Vec<ProgramRun>,
+    pub(crate) starts: Vec<Start>,
+    pub(crate) calls: Vec<u64>,
+    pub(crate) templates: Vec<String>,
     /// Command lines as they were.
-    pub lines: lines::Lines,
-    /// Roles of processes, by number.
-    pub roles: Vec<String>,
-    /// Names of categories, by number.
-    pub categories: Vec<String>,
+    pub(crate) lines: lines::Lines,
+    pub(crate) roles: Vec<String>,
+    pub(crate) categories: Vec<String>,
     /// The category of each program.
-    pub category_of: Vec<usize>,
-    pub counts: Counts,
-    /// Directories of failed look-ups, by number.
-    pub directories: Vec<Vec<u8>>,
-    /// Failed look-ups by process, directory and errno.
-    pub misses: Misses,
-    /// The same by path, over all processes.
-    pub missed_paths: MissedPaths,
-    /// The last of each process that may be why it failed.
-    pub last_misses: LastMisses,
-    /// In which directory each program was run, if opens were recorded.
-    pub run_directories: RunDirectories,
-    /// The last failed exec of each process that has one.
-    pub last_execs: LastExecs,
-    /// Durations of the failed look-ups, as far as they were timed.
-    pub lookup_times: LookupTimes,
-    /// Opened files; empty unless recorded with --opens.
-    pub opened: OpenedFiles,
-    /// Moments that the payload named, and what happened between them.
-    pub marks: Marks,
-    pub phases: Phases,
-    /// Units of work, as far as they are named.
-    pub steps: Steps,
-    pub bins: Bins,
-    /// CPU time series of the processes that used most CPU time.
-    pub tracks: Vec<Track>,
-    /// Usage that samplers of /proc would have missed.
-    pub watch: Watch,
-    /// Knowledge of each quantity.
-    pub knows: Knows,
-    /// Division of CPU time into user and system time.
-    pub split: Split,
-    /// Every pass of the sampler.
-    pub ticks: Vec<proctrace_wire::layout::Tick>,
-    /// Known blind spots of the recording.
-    pub blind: Blindness,
-    pub totals: Totals,
-    /// Memory readings of processes, in order of time.
-    pub memory_readings: Vec<MemoryReading>,
-    /// Times off the CPU, by task and then in order of time.
-    pub waits: Vec<Wait>,
+    pub(crate) category_of: Vec<usize>,
+    pub(crate) counts: Counts,
+    pub(crate) directories: Vec<Vec<u8>>,
+    pub(crate) misses: Misses,
+    pub(crate) missed_paths: MissedPaths,
+    pub(crate) last_misses: LastMisses,
+    pub(crate) run_directories: RunDirectories,
+    pub(crate) last_execs: LastExecs,
+    pub(crate) lookup_times: LookupTimes,
+    pub(crate) opened: OpenedFiles,
+    pub(crate) marks: Marks,
+    pub(crate) phases: Phases,
+    pub(crate) steps: Steps,
+    pub(crate) bins: Bins,
+    pub(crate) tracks: Vec<Track>,
+    pub(crate) watch: Watch,
+    pub(crate) knows: Knows,
+    pub(crate) split: Split,
+    pub(crate) ticks: Vec<proctrace_wire::layout::Tick>,
+    pub(crate) blind: Blindness,
+    pub(crate) totals: Totals,
+    pub(crate) memory_readings: Vec<MemoryReading>,
+    pub(crate) waits: Vec<Wait>,
     /// Tasks and their forkers, by task, where [`Recording::forker_of`] could not tell otherwise.
-    pub forkers: Vec<(u32, u32)>,
+    pub(crate) forkers: Vec<(u32, u32)>,
     /// Processes that shared the memory of their forker until their exec: vfork(2), posix_spawn(3).
-    pub sharers: Bits,
-    /// Signals that usually end a process, in order of time.
-    pub signals: Vec<SentSignal>,
+    pub(crate) sharers: Bits,
+    pub(crate) signals: Vec<SentSignal>,
     /// Processes chosen by the out-of-memory killer.
-    pub oom_killed: Vec<u32>,
-    /// Maximum tasks running or runnable in one sample.
-    pub peak_running: Option<u64>,
+    pub(crate) oom_killed: Vec<u32>,
+    pub(crate) peak_running: Option<u64>,
     /// The command's own end, if processes of the recording went on noticeably longer.
     pub(crate) left_since_ns: Option<u64>,
     /// The command lines of processes that outlived their parent, by process: a recording has only templates of others.
-    pub left_lines: FastMap<usize, String>,
-    /// Times of the first and the last record.
-    pub first_ns: u64,
-    pub last_ns: u64,
+    pub(crate) left_lines: FastMap<usize, String>,
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
 }
 
 impl Recording {

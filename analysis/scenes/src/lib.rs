@@ -453,8 +453,8 @@ impl Scene {
     pub fn load_by(&self, rules: &Rules, waited: Option<(u64, u64, u64)>) -> Recording {
         let file = self.file(waited);
         let recording = Recording::load(file.path(), rules).unwrap();
-        assert_eq!(recording.undecodable, 0);
-        assert!(recording.damage.is_empty());
+        assert_eq!(recording.undecodable(), 0);
+        assert!(recording.damage().is_empty());
         recording
     }
 

@@ -93,13 +93,13 @@ impl<'a> Analysis<'a> {
         let health = self.health();
         Findings {
             run: summary::run(recording),
-            known: recording.knows.findings(&health.losses),
+            known: recording.knows().findings(&health.losses),
             health,
             summary: self.summary().clone(),
             categories: self.categories().to_vec(),
             spawners: self.spawners().to_vec(),
             lookups: self.lookups().to_vec(),
-            ends: recording.knows.some(&[Quantity::Forks, Quantity::Execs], self.ends()).cloned(),
+            ends: recording.knows().some(&[Quantity::Forks, Quantity::Execs], self.ends()).cloned(),
             detached: detached::findings(recording, self.detached()),
             memory: self.memory().cloned(),
             critical_path: self.path().map(|path| path_findings::findings(recording, path)),
@@ -176,7 +176,7 @@ impl<'a> Analysis<'a> {
 
     /// The critical path; `None` where it or its programs are not known.
     pub(crate) fn path(&self) -> Option<&Explained> {
-        let known = self.recording.knows.all(&Quantity::WHO);
+        let known = self.recording.knows().all(&Quantity::WHO);
         let path = || self.critical().filter(|_| known).map(|it| Explained::of(self.recording, it));
         self.path.get_or_init(path).as_ref()
     }
@@ -202,7 +202,7 @@ const ADVICE_MIN_PERCENT: f64 = 1.0;
 
 fn advised_along(recording: &Recording, path: Option<&CriticalPath>) -> Option<Advised> {
     let advise = || advise_along(recording, path, &AdviceRules::built_in(), ADVICE_MIN_PERCENT);
-    recording.knows.all(ADVICE).then(advise)
+    recording.knows().all(ADVICE).then(advise)
 }
 
 /// The advice that the summary names: what surely pays, without what is part of better advice.

@@ -44,7 +44,7 @@ fn metrics(analysis: &Analysis<'_>) -> Metrics {
     by_command(&mut figures, &names);
     of_processes(&mut figures, recording);
     for process in analysis.detached() {
-        let program = recording.program_of(&recording.processes[*process]);
+        let program = recording.program_of(&recording.processes()[*process]);
         figures.add("detached_processes", &[&program.name], 1.0);
     }
     lookups(&mut figures, analysis.summary(), analysis.lookups());
@@ -58,14 +58,14 @@ fn metrics(analysis: &Analysis<'_>) -> Metrics {
         cores: run.cores,
         others_percent: recording.others_percent(),
         doubts: doubts(&health),
-        metrics: figures.in_order(&recording.knows),
+        metrics: figures.in_order(recording.knows()),
         unknown: unknown(analysis),
     }
 }
 
 /// The families, or members of them, that need something that is not known.
 fn unknown(analysis: &Analysis<'_>) -> Vec<Unknown> {
-    let knows = &analysis.recording.knows;
+    let knows = analysis.recording.knows();
     let mut unknown = Vec::new();
     for family in FAMILIES {
         let name = family.name;
@@ -220,7 +220,7 @@ fn by_command<'a>(figures: &mut Figures<'a>, names: &'a [Sum]) {
 
 /// Figures of processes by the program that they ran last; without those of which nothing is known.
 fn of_processes<'a>(figures: &mut Figures<'a>, recording: &'a Recording) {
-    let processes = &recording.processes;
+    let processes = recording.processes();
     let all = OfProcesses::new(recording, 0..processes.len());
     for family in FAMILIES {
         let Some((figure, values)) =
@@ -294,7 +294,7 @@ fn by_step_group<'a>(figures: &mut Figures<'a>, groups: &'a [StepGroup]) {
 }
 
 fn spawns<'a>(figures: &mut Figures<'a>, recording: &'a Recording, pairs: &[Edge]) {
-    let name = |program: usize| recording.programs.get(program).map(|program| &*program.name);
+    let name = |program: usize| recording.programs().get(program).map(|program| &*program.name);
     for pair in pairs {
         if let (Some(parent), Some(child)) = (name(pair.spawner), name(pair.program)) {
             figures.add("spawns", &[parent, child], pair.processes as f64);
@@ -475,12 +475,11 @@ mod tests {
         // A look-up of a task whose birth is in a block that has not been written yet.
         scene.fork(0, 1, 2).open_failed(S, 7, "/x");
         let mut recording = scene.load(Some((S, 0, 0)));
-        recording.trailer = None;
+        recording.cut_short(Damage { offset: 9, what: DamageKind::Truncated, records: None });
         let doubts = |recording: &Recording| metrics(&Analysis::of(recording)).doubts;
         assert_eq!(doubts(&recording)[0], "the recording was cut short");
-        recording.damage = vec![Damage { offset: 9, what: DamageKind::Truncated, records: None }];
         assert!(doubts(&recording).len() > 2, "{:?}", doubts(&recording));
-        recording.recording_now = true;
+        recording.set_recording_now(true);
         assert_eq!(doubts(&recording), ["it is being recorded right now"]);
     }
 

@@ -32,7 +32,7 @@ impl Wanted {
 
     /// The same of this recording.
     pub(crate) fn of(self, recording: &Recording) -> Self {
-        Self { timeless: !recording.knows.all(&[Quantity::Times]), ..self }
+        Self { timeless: !recording.knows().all(&[Quantity::Times]), ..self }
     }
 
     /// Rows each of which stands for a part of the time: none, if the recording has no times.

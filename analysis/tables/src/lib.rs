@@ -65,19 +65,19 @@ pub(crate) fn stream(
     let wanted = &wanted.clone().of(recording);
     for schema in tables.iter().copied() {
         match schema.name {
-            "processes" => in_batches(recording.processes.len(), |range| {
+            "processes" => in_batches(recording.processes().len(), |range| {
                 sink(schema, rows::processes(recording, &names, schema, wanted, range)?)
             })?,
-            "threads" => in_batches(recording.tasks.len(), |range| {
+            "threads" => in_batches(recording.tasks().len(), |range| {
                 sink(schema, rows::threads(recording, schema, wanted, range)?)
             })?,
             "opened_files" => {
                 let paths = rows::opened_paths(recording);
-                in_batches(recording.opened.uses.len(), |range| {
+                in_batches(rows::opened_uses(recording).len(), |range| {
                     sink(schema, rows::opened_files(recording, &paths, schema, wanted, range)?)
                 })?;
             }
-            "waits" => in_batches(recording.waits.len(), |range| {
+            "waits" => in_batches(recording.waits().unwrap_or_default().len(), |range| {
                 sink(schema, waiting::waits(recording, schema, wanted, range)?)
             })?,
             "signals" => sink(schema, waiting::signals(recording, schema, wanted)?)?,

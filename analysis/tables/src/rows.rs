@@ -40,13 +40,13 @@ impl Names {
     pub(crate) fn of(recording: &Recording) -> Self {
         let class = |class: Class| CLASSES.iter().position(|known| *known == class).unwrap_or(0);
         Self {
-            programs: Words::new(recording.programs.iter().map(|program| &*program.name)),
-            categories: Words::new(&recording.categories),
+            programs: Words::new(recording.programs().iter().map(|program| &*program.name)),
+            categories: Words::new(recording.categories()),
             classes: Words::new(CLASSES.map(class_name)),
-            roles: Words::new(&recording.roles),
-            templates: Words::new(&recording.templates),
+            roles: Words::new(recording.roles()),
+            templates: Words::new(recording.templates()),
             depths: recording.depths(),
-            class_of: recording.programs.iter().map(|p| number(class(p.class))).collect(),
+            class_of: recording.programs().iter().map(|p| number(class(p.class))).collect(),
         }
     }
 
@@ -61,11 +61,11 @@ pub(crate) fn number(index: usize) -> u32 {
 
 /// Time since the start of the recording.
 pub(crate) fn since(recording: &Recording, time_ns: u64) -> u64 {
-    time_ns.saturating_sub(recording.first_ns)
+    time_ns.saturating_sub(recording.first_ns())
 }
 
 pub(crate) fn category_of(recording: &Recording, program: usize) -> Option<u32> {
-    recording.category_of.get(program).copied().map(number)
+    recording.category_of_programs().get(program).copied().map(number)
 }
 
 /// Rows for a range of processes.
@@ -76,9 +76,9 @@ pub(crate) fn processes(
     wanted: &Wanted,
     range: Range<usize>,
 ) -> Result<DataFrame, TableError> {
-    let rows = &recording.processes[range.clone()];
+    let rows = &recording.processes()[range.clone()];
     let mut frame = Frame::new(schema, wanted, rows.len());
-    let serial = |at: usize| recording.processes.get(at).map(|process| process.serial);
+    let serial = |at: usize| recording.processes().get(at).map(|process| process.serial);
     frame.values("process_id", || rows.iter().map(|p| p.serial).collect());
     frame.values("pid", || rows.iter().map(|p| p.pid).collect());
     frame.options("parent_id", || rows.iter().map(|p| serial(p.parent()?)).collect());
@@ -95,7 +95,13 @@ pub(crate) fn processes(
 
 /// The dictionary of opened files.
 pub(crate) fn opened_paths(recording: &Recording) -> Words {
-    Words::new(recording.opened.paths.iter().map(|path| to_text(path)))
+    let paths = recording.opened().into_iter().flat_map(|opened| &opened.paths);
+    Words::new(paths.map(|path| to_text(path)))
+}
+
+/// Uses of opened files.
+pub(crate) fn opened_uses(recording: &Recording) -> &[FileUse] {
+    recording.opened().map_or(&[], |opened| &opened.uses)
 }
 
 /// Rows for a range of the uses of opened files.
@@ -106,11 +112,11 @@ pub(crate) fn opened_files(
     wanted: &Wanted,
     range: Range<usize>,
 ) -> Result<DataFrame, TableError> {
-    let rows = &recording.opened.uses[range];
+    let rows = &opened_uses(recording)[range];
     let mut frame = Frame::new(schema, wanted, rows.len());
-    let serial = |at: u32| recording.processes.get(at as usize).map(|process| process.serial);
+    let serial = |at: u32| recording.processes().get(at as usize).map(|process| process.serial);
     frame.options("process_id", || rows.iter().map(|used| serial(used.process)).collect());
-    let step = |used: &FileUse| recording.steps.of_process(used.process);
+    let step = |used: &FileUse| recording.steps().of_process(used.process);
     frame.options("step_id", || rows.iter().map(step).collect());
     frame.values("opens", || rows.iter().map(|used| u64::from(used.opens)).collect());
     frame.values("reads", || rows.iter().map(|used| used.modes.read).collect());
@@ -128,11 +134,11 @@ fn programs_of_processes(
     names: &Names,
     rows: &[Process],
 ) {
-    let knows = &recording.knows;
+    let knows = recording.knows();
     let (who, execs) = (knows.all(&Quantity::WHO), knows.all(&[Quantity::Execs]));
     let argv = knows.all(&[Quantity::Argv]);
     let program = |number: usize| who.then(|| u32::try_from(number).ok()).flatten();
-    let shape = |run: Option<u32>| argv.then_some(recording.runs.get(run? as usize)?.template);
+    let shape = |run: Option<u32>| argv.then_some(recording.runs().get(run? as usize)?.template);
     frame.words("program", &names.programs, || rows.iter().map(|p| program(p.program())).collect());
     frame.words("category", &names.categories, || {
         let of = |p: &Process| category_of(recording, p.program()).filter(|_| who);
@@ -146,7 +152,7 @@ fn programs_of_processes(
         .words("command_shape", &names.templates, || rows.iter().map(|p| shape(p.run())).collect());
     frame.options("exec_id", || rows.iter().map(|p| p.run()).collect());
     frame.options("step_id", || {
-        (0..rows.len()).map(|at| recording.steps.of_process(number(at))).collect()
+        (0..rows.len()).map(|at| recording.steps().of_process(number(at))).collect()
     });
     frame.known("execs", execs, || rows.iter().map(|p| p.execs).collect());
     frame.known("forked", execs, || rows.iter().map(|p| p.execs == 0).collect());
@@ -167,7 +173,8 @@ fn lives_of_processes(frame: &mut Frame<'_>, recording: &Recording, rows: &[Proc
     let at = |time_ns: u64| since(recording, time_ns);
     let outcome = |p: &Process| p.status().map(Outcome::of_status);
     // Before 0 if it was there before.
-    let start = |p: &Process| Some(p.started_ns()?.wrapping_sub(recording.first_ns).cast_signed());
+    let start =
+        |p: &Process| Some(p.started_ns()?.wrapping_sub(recording.first_ns()).cast_signed());
     frame.options("start_ns", || rows.iter().map(start).collect());
     frame.options("end_ns", || rows.iter().map(|p| p.ended_ns().map(at)).collect());
     frame.options("life_ns", || rows.iter().map(|p| p.life_ns()).collect());
@@ -184,26 +191,26 @@ pub(crate) fn threads(
     wanted: &Wanted,
     range: Range<usize>,
 ) -> Result<DataFrame, TableError> {
-    let rows = &recording.tasks[range];
+    let rows = &recording.tasks()[range];
     let used: Vec<Usage> = rows.iter().map(Task::used).collect();
     let mut frame = Frame::new(schema, wanted, rows.len());
     frame.values("thread_id", || rows.iter().map(|t| t.serial).collect());
     frame.values("process_id", || {
-        rows.iter().map(|t| recording.processes[t.process()].serial).collect()
+        rows.iter().map(|t| recording.processes()[t.process()].serial).collect()
     });
-    let step = |task: &Task| recording.steps.of_process(number(task.process()));
+    let step = |task: &Task| recording.steps().of_process(number(task.process()));
     frame.options("step_id", || rows.iter().map(step).collect());
     frame.options("tid", || rows.iter().map(|t| t.tid()).collect());
     frame.values("first", || rows.iter().map(|t| !t.is_thread).collect());
     // Of threads that were there before, it is not kept.
     let start = |t: &Task| {
-        let process = &recording.processes[t.process()];
+        let process = &recording.processes()[t.process()];
         let started_ns = if !t.is_thread {
             process.started_ns()
         } else {
             (t.forked || !process.was_there()).then_some(t.born_ns)
         };
-        Some(started_ns?.wrapping_sub(recording.first_ns).cast_signed())
+        Some(started_ns?.wrapping_sub(recording.first_ns()).cast_signed())
     };
     frame.options("start_ns", || rows.iter().map(start).collect());
     frame
@@ -220,7 +227,7 @@ pub(crate) fn bins(
     schema: &'static TableSchema,
     wanted: &Wanted,
 ) -> Result<DataFrame, TableError> {
-    let (bins, knows) = (&recording.bins, &recording.knows);
+    let (bins, knows) = (recording.bins(), recording.knows());
     let len = bins.len();
     let mut frame = Frame::new(schema, wanted, len);
     frame.values("bin", || (0..len).map(number).collect());
@@ -252,10 +259,10 @@ pub(crate) fn category_bins(
     schema: &'static TableSchema,
     wanted: &Wanted,
 ) -> Result<DataFrame, TableError> {
-    let knows = &recording.knows;
+    let knows = recording.knows();
     let mut rows: Vec<(u32, u32, f64, f64, u64)> = Vec::new();
     if knows.all(&Quantity::WHO) {
-        for (category, bins) in recording.bins.categories.iter().enumerate() {
+        for (category, bins) in recording.bins().categories.iter().enumerate() {
             for (bin, user_ns) in bins.user_ns.iter().enumerate() {
                 let (system_ns, born) = (bins.system_ns[bin], bins.processes[bin] as u64);
                 if *user_ns != 0.0 || system_ns != 0.0 || born != 0 {
@@ -281,7 +288,7 @@ pub(crate) fn losses(
     schema: &'static TableSchema,
     wanted: &Wanted,
 ) -> Result<DataFrame, TableError> {
-    let losses = recording.counts.losses.iter();
+    let losses = recording.counts().losses.iter();
     let mut rows: Vec<((u16, u16, u32), u64)> =
         losses.filter(|(_, count)| **count > 0).map(|(key, count)| (*key, *count)).collect();
     rows.sort_unstable();
@@ -305,13 +312,13 @@ pub(crate) fn recording(
     schema: &'static TableSchema,
     wanted: &Wanted,
 ) -> Result<DataFrame, TableError> {
-    let header = &recording.header;
+    let header = recording.header();
     let accounting = Accounting::of(recording);
     let summary = proctrace_overview::summary::summary(recording, &accounting);
-    let outcome = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
+    let outcome = recording.trailer().and_then(|trailer| trailer.payload.as_ref());
     let outcome = outcome.map(|payload| payload.outcome);
     let (code, signal) = (outcome.and_then(Outcome::code), outcome.and_then(Outcome::signal));
-    let lost = recording.counts.losses.values().copied().fold(0, u64::saturating_add);
+    let lost = recording.counts().losses.values().copied().fold(0, u64::saturating_add);
     let mut frame = Frame::new(schema, wanted, 1);
     frame.lists("command", || vec![Some(header.command.iter().map(String::as_str).collect())]);
     frame.options("host", || vec![Some(header.host.clone()).filter(|host| !host.is_empty())]);
@@ -326,7 +333,7 @@ pub(crate) fn recording(
     frame.values("interval_ns", || vec![header.interval_ns]);
     frame.options("exit_code", || vec![code]);
     frame.options("signal", || vec![signal]);
-    frame.values("complete", || vec![recording.trailer.is_some()]);
+    frame.values("complete", || vec![recording.trailer().is_some()]);
     frame.values("lost_records", || vec![lost]);
     frame.options("processes", || vec![summary.processes]);
     frame.options("threads", || vec![summary.threads]);

@@ -20,7 +20,7 @@ pub(crate) fn steps(
     schema: &'static TableSchema,
     wanted: &Wanted,
 ) -> Result<DataFrame, TableError> {
-    let rows = &recording.steps.all;
+    let rows = &recording.steps().all;
     let sums = sums(recording);
     let mut frame = Frame::new(schema, wanted, rows.len());
     let numbers = || (0..rows.len()).map(|at| Some(number(at))).collect::<Vec<_>>();
@@ -28,8 +28,8 @@ pub(crate) fn steps(
     let groups = Words::new(rows.iter().map(group_of));
     let ways = Words::new(NamedBy::ALL.map(NamedBy::name));
     let process = |run: u32| {
-        let run = recording.runs.get(run as usize)?;
-        recording.processes.get(run.process as usize).map(|process| process.serial)
+        let run = recording.runs().get(run as usize)?;
+        recording.processes().get(run.process as usize).map(|process| process.serial)
     };
     frame.values("step_id", || (0..rows.len()).map(number).collect());
     frame.words("step", &names, numbers);
@@ -84,7 +84,7 @@ pub(crate) fn files(
             .map(|used| first(used.read_ns, used.written_ns).map(|at| since(recording, at)))
             .collect()
     });
-    let sizes = recording.knows.all(&[Quantity::FileSizes]).then(|| largest_sizes(recording));
+    let sizes = recording.knows().all(&[Quantity::FileSizes]).then(|| largest_sizes(recording));
     frame.options("size_bytes", || {
         let of = |path: &[u8]| sizes.as_ref()?.get(path).copied();
         files.iter().flat_map(|file| file.uses.iter().map(|_| of(file.path))).collect()

@@ -29,8 +29,8 @@ fn kind_of(waker: Waker) -> u32 {
 fn who(recording: &Recording, waker: Waker) -> (Option<u32>, Option<i32>) {
     match waker {
         Waker::Task(task) => {
-            let task = recording.tasks.get(task as usize);
-            let process = task.and_then(|task| recording.processes.get(task.process()));
+            let task = recording.tasks().get(task as usize);
+            let process = task.and_then(|task| recording.processes().get(task.process()));
             (task.map(|task| task.serial), process.map(|process| process.pid))
         }
         Waker::Outside(pid) => (None, Some(pid)),
@@ -45,10 +45,11 @@ pub(crate) fn waits(
     wanted: &Wanted,
     range: Range<usize>,
 ) -> Result<DataFrame, TableError> {
-    let rows: &[Wait] = &recording.waits[range];
+    let rows: &[Wait] = &recording.waits().unwrap_or_default()[range];
     let mut frame = Frame::new(schema, wanted, rows.len());
-    let task = |wait: &Wait| recording.tasks.get(wait.task as usize);
-    let process = |wait: &Wait| task(wait).and_then(|task| recording.processes.get(task.process()));
+    let task = |wait: &Wait| recording.tasks().get(wait.task as usize);
+    let process =
+        |wait: &Wait| task(wait).and_then(|task| recording.processes().get(task.process()));
     let (reasons, wakers) = (Words::new(WaitFor::ALL.map(WaitFor::name)), Words::new(WAKERS));
     let reason = |wait: &Wait| {
         let at = WaitFor::ALL.iter().position(|known| *known == wait.waits_for);
@@ -58,7 +59,7 @@ pub(crate) fn waits(
     frame.options("process_id", || {
         rows.iter().map(|w| process(w).map(|process| process.serial)).collect()
     });
-    let step = |wait: &Wait| recording.steps.of_process(number(task(wait)?.process()));
+    let step = |wait: &Wait| recording.steps().of_process(number(task(wait)?.process()));
     frame.options("step_id", || rows.iter().map(step).collect());
     frame.values("start_ns", || rows.iter().map(|w| since(recording, w.since_ns)).collect());
     frame.values("asleep_ns", || rows.iter().map(|w| w.woken_ns - w.since_ns).collect());
@@ -77,16 +78,16 @@ pub(crate) fn signals(
     schema: &'static TableSchema,
     wanted: &Wanted,
 ) -> Result<DataFrame, TableError> {
-    let rows: &[SentSignal] = &recording.signals;
+    let rows: &[SentSignal] = recording.signals().unwrap_or_default();
     let mut frame = Frame::new(schema, wanted, rows.len());
-    let process = |sent: &SentSignal| recording.processes.get(sent.process as usize);
+    let process = |sent: &SentSignal| recording.processes().get(sent.process as usize);
     let (names, senders) = (Words::new((0..=64).map(signal_name)), Words::new(WAKERS));
     let sender_names = Words::new(rows.iter().map(|sent| &sent.sender_name));
     frame.options("process_id", || {
         rows.iter().map(|sent| process(sent).map(|process| process.serial)).collect()
     });
     frame.options("step_id", || {
-        rows.iter().map(|sent| recording.steps.of_process(sent.process)).collect()
+        rows.iter().map(|sent| recording.steps().of_process(sent.process)).collect()
     });
     frame.values("time_ns", || rows.iter().map(|sent| since(recording, sent.time_ns)).collect());
     frame.words("signal_name", &names, || rows.iter().map(|s| Some(u32::from(s.signal))).collect());

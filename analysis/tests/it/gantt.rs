@@ -33,7 +33,7 @@ fn integral(gantt: &Gantt, strip: &str) -> f64 {
 #[test]
 fn every_process_has_one_bar_in_any_order() {
     let recording = tour();
-    let mut all: Vec<i32> = recording.processes.iter().map(|process| process.pid).collect();
+    let mut all: Vec<i32> = recording.processes().iter().map(|process| process.pid).collect();
     all.sort_unstable();
     for order in [GanttOrder::Time, GanttOrder::Tree, GanttOrder::Category] {
         let chart = chart(&recording, GanttView { order, ..GanttView::default() });
@@ -52,8 +52,8 @@ fn every_thread_has_one_where_they_are_asked_for() {
     let recording = tour();
     for order in [GanttOrder::Time, GanttOrder::Tree] {
         let chart = chart(&recording, GanttView { order, threads: true, ..GanttView::default() });
-        assert_eq!(chart.bars.len(), recording.tasks.len());
-        let threads = recording.tasks.iter().filter(|task| task.is_thread).count();
+        assert_eq!(chart.bars.len(), recording.tasks().len());
+        let threads = recording.tasks().iter().filter(|task| task.is_thread).count();
         assert!(threads > 0);
         assert_eq!(chart.bars.iter().filter(|bar| bar.is_thread).count(), threads);
         for bar in chart.bars.iter().filter(|bar| bar.is_thread) {
@@ -83,7 +83,7 @@ fn strips_add_up_to_what_the_report_says() {
     for (strip, expected) in [
         ("CPU", summary.cpu_ns.unwrap() as f64),
         ("CPU by category", summary.cpu_ns.unwrap() as f64),
-        ("New processes", recording.processes.len() as f64 * 1e9),
+        ("New processes", recording.processes().len() as f64 * 1e9),
         (
             "Switches",
             (summary.switches_voluntary.unwrap() + summary.switches_involuntary.unwrap()) as f64
@@ -94,7 +94,7 @@ fn strips_add_up_to_what_the_report_says() {
         assert!((found / expected - 1.0).abs() < 1e-9, "{strip}: {found} and not {expected}");
     }
     let limit = chart.strips[0].limit.as_ref().unwrap();
-    assert_eq!(limit.at, f64::from(recording.header.cpus));
+    assert_eq!(limit.at, f64::from(recording.header().cpus));
     let options = Options { cores: Some(3), ..Options::default() };
     let asked = gantt(&recording, &GanttView::default(), &options).unwrap();
     assert_eq!(asked.strips[0].limit.as_ref().unwrap().name, "3 cores");
@@ -108,19 +108,19 @@ fn a_subtree_is_a_process_and_its_descendants() {
         if at == root {
             return true;
         }
-        match recording.processes[at].parent() {
+        match recording.processes()[at].parent() {
             Some(parent) => at = parent,
             None => return false,
         }
     };
-    let below: BTreeSet<i32> = (0..recording.processes.len())
+    let below: BTreeSet<i32> = (0..recording.processes().len())
         .filter(|at| is_below(*at))
-        .map(|at| recording.processes[at].pid)
+        .map(|at| recording.processes()[at].pid)
         .collect();
-    let pid = recording.processes[root].pid.to_string();
+    let pid = recording.processes()[root].pid.to_string();
     let chart = chart(&recording, GanttView { subtree: Some(pid), ..GanttView::default() });
     assert_eq!(pids(&chart), below.into_iter().collect::<Vec<_>>());
-    assert_eq!(chart.left_out_processes as usize, recording.processes.len() - chart.bars.len());
+    assert_eq!(chart.left_out_processes as usize, recording.processes().len() - chart.bars.len());
     assert!(chart.bars.iter().filter(|bar| bar.depth == 0).count() == 1);
 }
 
@@ -128,10 +128,10 @@ fn a_subtree_is_a_process_and_its_descendants() {
 fn filters_leave_out_what_they_say() {
     let recording = tour();
     let last_program =
-        &recording.program_of(&recording.processes[recording.processes.len() - 1]).name;
+        &recording.program_of(&recording.processes()[recording.processes().len() - 1]).name;
     let only = GanttView { only: vec![last_program.clone()], ..GanttView::default() };
     let expected = recording
-        .processes
+        .processes()
         .iter()
         .filter(|process| recording.program_of(process).name == *last_program);
     assert_eq!(chart(&recording, only).bars.len(), expected.count());

@@ -68,7 +68,7 @@ fn read_all(path: &Path) {
         assert_eq!(Some(chart.bars.len() as u64), findings.summary.processes);
         let view = GanttView { threads: true, ..view };
         let chart = gantt(&recording, &view, &Options::default()).unwrap();
-        assert_eq!(chart.bars.len(), recording.tasks.len());
+        assert_eq!(chart.bars.len(), recording.tasks().len());
     }
     for format in [
         Format::Perfetto,
@@ -128,7 +128,7 @@ fn read_all(path: &Path) {
 
 /// Asks about some processes, programs and times. Not all exist.
 fn inspect(recording: &Recording, path: &Path) {
-    let processes = &recording.processes;
+    let processes = recording.processes();
     for process in processes.iter().step_by(7).chain(processes.last()) {
         let shown = show(recording, path, &Wanted::Serial(process.serial)).unwrap();
         assert!(matches!(shown, Shown::Process(_)));
@@ -137,7 +137,7 @@ fn inspect(recording: &Recording, path: &Path) {
         let below = tree(recording, &TreeView { root, ..TreeView::default() }).unwrap();
         assert!((1..=processes.len() as u64).contains(&below.processes));
     }
-    for program in recording.programs.iter().take(5) {
+    for program in recording.programs().iter().take(5) {
         let _ = show(recording, path, &Wanted::Program(program.name.clone()));
     }
     let whole = tree(recording, &TreeView::default()).unwrap();

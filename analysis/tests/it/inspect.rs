@@ -29,7 +29,7 @@ fn processes_add_up_to_the_summary() {
     let (recording, trace) = trace_without(&pieces(), None);
     let summary = analyse(&recording).summary;
     let some: Vec<ProcessDetails> = recording
-        .processes
+        .processes()
         .iter()
         .step_by(20)
         .map(|one| process(&recording, trace.path(), one.serial))
@@ -53,7 +53,7 @@ fn processes_add_up_to_the_summary() {
         let children = one.children.iter().map(|group| group.processes + group.descendants);
         assert_eq!(Some(children.sum::<u64>()), one.descendants);
     }
-    let root = process(&recording, trace.path(), recording.processes[0].serial);
+    let root = process(&recording, trace.path(), recording.processes()[0].serial);
     assert_eq!(root.descendants.map(|below| below + 1), summary.processes);
     let cpu_ns = root.descendants_cpu_ns.unwrap() + root.usage[Figure::CpuNs].unwrap();
     assert_eq!(Some(cpu_ns), summary.cpu_ns);
@@ -101,7 +101,7 @@ fn programs_are_those_of_the_table() {
 /// Details of a process, and what `ps` says, in a recording that lacks a quantity.
 fn without(pieces: &Pieces, quantity: Quantity) -> ProcessDetails {
     let (recording, trace) = trace_without(pieces, Some(quantity));
-    let serial = recording.processes[recording.processes.len() / 2].serial;
+    let serial = recording.processes()[recording.processes().len() / 2].serial;
     let one = process(&recording, trace.path(), serial);
     assert!(one.not_known.is_some(), "{quantity:?}");
     one
@@ -142,7 +142,7 @@ fn what_is_not_known_is_absent() {
 fn arguments_are_those_of_the_trace() {
     let (recording, trace) = trace_without(&pieces(), None);
     let mut compared = 0;
-    let serials: Vec<u32> = recording.processes.iter().step_by(8).map(|p| p.serial).collect();
+    let serials: Vec<u32> = recording.processes().iter().step_by(8).map(|p| p.serial).collect();
     let mut execs: Vec<(u32, u64, Vec<String>)> = Vec::new();
     for event in proctrace_replay::Replay::open(trace.path()).unwrap() {
         if let proctrace_replay::Body::Exec(exec) = event.body {

@@ -74,10 +74,10 @@ fn arguments_and_directories_are_those_of_the_trace() {
     assert!(owners.is_sorted());
     let first = owners.iter().position(|owner| *owner == Some(0)).unwrap();
     let arguments: Vec<&str> = text(lines[first].unwrap()).split('\0').collect();
-    let command: Vec<&str> = recording.header.command.iter().map(String::as_str).collect();
+    let command: Vec<&str> = recording.header().command.iter().map(String::as_str).collect();
     assert_eq!(arguments, command);
     let cwd = column(&data, "execs", "cwd");
-    assert_eq!(*text(cwd[first].unwrap()), recording.header.cwd);
+    assert_eq!(*text(cwd[first].unwrap()), recording.header().cwd);
 }
 
 #[test]

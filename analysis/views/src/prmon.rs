@@ -25,8 +25,8 @@ struct Row {
 /// The recording as prmon would have written it: a row for each pass of memory readings, at most one a
 /// second; without such readings a row each second. Columns that are not known are left out.
 pub fn prmon(recording: &Recording) -> Prmon {
-    let all = if recording.knows.all(&[Memory]) { passes(recording) } else { seconds(recording) };
-    let header = &recording.header;
+    let all = if recording.knows().all(&[Memory]) { passes(recording) } else { seconds(recording) };
+    let header = recording.header();
     let unix_s = |row: &Row| {
         let since_ns = row.time_ns.saturating_sub(header.started_ns);
         header.started_unix_ns.saturating_add(since_ns) / SECOND_NS
@@ -84,9 +84,9 @@ fn passes(recording: &Recording) -> Vec<Row> {
 fn seconds(recording: &Recording) -> Vec<Row> {
     let length_ns = recording.recorded_ns();
     let step_ns = SECOND_NS.max(length_ns / ROWS_MAX);
-    let time_ns = |at: u64| recording.first_ns.saturating_add(at.saturating_mul(step_ns));
+    let time_ns = |at: u64| recording.first_ns().saturating_add(at.saturating_mul(step_ns));
     let row = |time_ns| Row { time_ns, ..Row::default() };
-    let ends = std::iter::once(row(recording.last_ns));
+    let ends = std::iter::once(row(recording.last_ns()));
     (0..length_ns / step_ns).map(|at| row(time_ns(at))).chain(ends).collect()
 }
 
@@ -100,11 +100,11 @@ struct Columns<'a> {
 
 impl Columns<'_> {
     fn knows(&self, needs: &[Quantity]) -> bool {
-        self.recording.knows.all(needs)
+        self.recording.knows().all(needs)
     }
 
     fn wall(&self) -> PrmonColumn {
-        let (first_ns, all_ns) = (self.recording.first_ns, self.recording.recorded_ns());
+        let (first_ns, all_ns) = (self.recording.first_ns(), self.recording.recorded_ns());
         let values = self.rows.iter().map(|row| row.time_ns.saturating_sub(first_ns) / SECOND_NS);
         sum_of("wtime", values.collect(), all_ns / SECOND_NS, None, Unit::Nanoseconds)
     }
@@ -130,10 +130,10 @@ impl Columns<'_> {
     }
 
     fn transferred(&self) -> Vec<PrmonColumn> {
-        if !self.recording.knows.sums(&[Forks, Io, Samples]) {
+        if !self.recording.knows().sums(&[Forks, Io, Samples]) {
             return Vec::new();
         }
-        let used = &self.recording.totals.used;
+        let used = &self.recording.totals().used;
         let seconds = self.recording.recorded_ns() as f64 / SECOND_NS as f64;
         [
             ("rchar", BinSeries::CallReadBytes, used.rchar),
@@ -151,11 +151,11 @@ impl Columns<'_> {
     }
 
     fn cpu(&self) -> Vec<PrmonColumn> {
-        if !self.recording.knows.sums(&[Forks, Cpu, Split, Samples]) {
+        if !self.recording.knows().sums(&[Forks, Cpu, Split, Samples]) {
             return Vec::new();
         }
         let cpu: proctrace_replay::CpuTime =
-            self.recording.processes.iter().map(|process| process.cpu).sum();
+            self.recording.processes().iter().map(|process| process.cpu).sum();
         [("stime", BinSeries::System, cpu.system_ns), ("utime", BinSeries::User, cpu.user_ns)]
             .into_iter()
             .map(|(name, binned, total_ns)| {
@@ -171,9 +171,9 @@ impl Columns<'_> {
         if !self.knows(&[Forks]) {
             return Vec::new();
         }
-        let processes = self.recording.processes.iter();
+        let processes = self.recording.processes().iter();
         let processes = Alive::of(processes.map(|process| (process.born_ns, process.ended_ns())));
-        let threads = self.recording.tasks.iter().filter(|task| task.is_thread);
+        let threads = self.recording.tasks().iter().filter(|task| task.is_thread);
         let threads = Alive::of(threads.map(|task| (task.born_ns, task.ended_ns())));
         vec![
             self.level("nprocs", |row| processes.at(row.time_ns), Unit::Count),
@@ -196,7 +196,7 @@ impl Columns<'_> {
 
     /// The sum of a quantity from the start to each row, in this unit; spread evenly within a bin.
     fn sums(&self, quantity: BinSeries, unit: f64, most: u64) -> Vec<u64> {
-        let bins = &self.recording.bins;
+        let bins = self.recording.bins();
         let values = bins.of(quantity);
         let mut sums = vec![0.0];
         for value in values {

@@ -13,7 +13,7 @@ use proctrace_wire::escape::to_text;
 
 /// What the steps of the workflow did: those that a table names, or the outermost ones.
 pub fn workflow(recording: &Recording) -> WorkflowUse {
-    let steps = &recording.steps;
+    let steps = recording.steps();
     let name = |step: u32| steps.all[step as usize].named.name.clone();
     let mut used = WorkflowUse::default();
     let mut units: Vec<u32> = (0..steps.all.len())
@@ -23,9 +23,9 @@ pub fn workflow(recording: &Recording) -> WorkflowUse {
     units.sort_unstable();
     units.dedup();
     if let Some(first) = units.first() {
-        let run = &recording.runs[steps.all[*first as usize].run as usize];
-        let runner = recording.processes[run.process as usize].parent();
-        used.runner_pid = runner.map_or(0, |runner| recording.processes[runner].pid);
+        let run = &recording.runs()[steps.all[*first as usize].run as usize];
+        let runner = recording.processes()[run.process as usize].parent();
+        used.runner_pid = runner.map_or(0, |runner| recording.processes()[runner].pid);
     }
     let sums = sums(recording);
     for unit in &units {
@@ -56,7 +56,7 @@ const DRAWN_MAX: usize = 100;
 
 /// Which steps read what others write. Each name is one node, as a step may run more than once.
 pub fn step_graph(recording: &Recording) -> StepGraph {
-    let steps = &recording.steps.all;
+    let steps = &recording.steps().all;
     let flows = step_flows(recording, &step_files(recording, Level::Innermost));
     let used: BTreeSet<u32> = flows.iter().flat_map(|flow| [flow.writer, flow.reader]).collect();
     let mut graph = StepGraph { is_of_groups: used.len() > DRAWN_MAX, ..StepGraph::default() };
@@ -87,20 +87,20 @@ pub fn step_graph(recording: &Recording) -> StepGraph {
 /// What all steps of a coordinator did, in order of their beginnings.
 pub fn steps_used(recording: &Recording, coordinator: &str) -> Vec<StepUsage> {
     let at_once = AtOnce::of(recording);
-    let header = &recording.header;
+    let header = recording.header();
     let unix_ns = |time_ns: u64| {
         header.started_unix_ns.saturating_add(time_ns.saturating_sub(header.started_ns))
     };
-    let all = recording.steps.all.iter().zip(sums(recording)).enumerate();
+    let all = recording.steps().all.iter().zip(sums(recording)).enumerate();
     all.filter(|(_, (step, _))| is_step_of(step, coordinator))
         .map(|(at, (step, sum))| {
-            let run = &recording.runs[step.run as usize];
+            let run = &recording.runs()[step.run as usize];
             StepUsage {
                 name: step.named.name.clone(),
                 group: group_of(step),
                 coordinator: step.named.coordinator.clone(),
                 directory: to_text(&step.directory).into_owned(),
-                pid: recording.processes[run.process as usize].pid,
+                pid: recording.processes()[run.process as usize].pid,
                 has_ended: sum.has_ended,
                 outcome: sum.outcome,
                 begin_unix_ns: unix_ns(sum.begin_ns),

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let read = |trace: &Path| -> Result<Recording> {
         let mut recording = rules::load(trace, &args.rules)?;
         if let Some(cores) = args.cores {
-            recording.header.cpus = cores;
+            recording.header_mut().cpus = cores;
         }
         incomplete::warn(trace, &recording);
         Ok(recording)
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
         return print::answer(args.json, &observed, || observed_text(&observed, style));
     }
     let mut advised = during("predicting gains", || advise(&recording, &advice_rules, args.min));
-    let header = &recording.header;
+    let header = recording.header();
     places(&recording, &args.trace, &mut advised, |script| as_recorded(script, header))?;
     let Some(number) = args.explain else {
         return print::answer(args.json, &advised, || advice_text(&advised, style));

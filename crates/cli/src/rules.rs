@@ -46,14 +46,14 @@ pub(crate) fn load_lives(trace: &Path, args: &RulesArgs) -> Result<Recording> {
         let rules = chosen(args)?;
         waiting::reading(trace, |meter| Recording::load_lives(trace, &rules, meter))?
     };
-    recording.recording_now = recording_now;
+    recording.set_recording_now(recording_now);
     needs_times(trace, &recording)?;
     note_idle(&recording);
     Ok(recording)
 }
 
 fn note_idle(recording: &Recording) {
-    for note in recording.classification.idle_rules() {
+    for note in recording.classification().idle_rules() {
         say::note(&note);
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &TreeArgs) -> Result<ExitCode> {
         steps: args.by == TreeBy::Step,
     };
     let tree = tree(&recording, &view)?;
-    if view.steps && recording.steps.all.is_empty() {
+    if view.steps && recording.steps().all.is_empty() {
         bail!("the recording has no steps (docs/steps.md)");
     }
     // At a given time, nothing may be alive; a recording has at least the command.

@@ -69,7 +69,7 @@ pub fn of_recording(
     pattern: &str,
     events: &EventPattern,
 ) -> Result<Vec<EventLog>, EventLogError> {
-    let directory = std::ffi::OsString::from_vec(to_bytes(&recording.header.cwd));
+    let directory = std::ffi::OsString::from_vec(to_bytes(&recording.header().cwd));
     of_directory(Path::new(&directory), pattern, events)
 }
 

@@ -45,9 +45,9 @@ impl Who {
     /// Identity from a recording. Of a job that others recorded, only what it cannot choose counts, where that is
     /// known.
     pub(crate) fn of(recording: &Recording) -> Self {
-        let trailer = recording.trailer.as_ref();
+        let trailer = recording.trailer();
         let mut variables = trailer.map(|trailer| trailer.job.clone()).unwrap_or_default();
-        variables.extend(recording.header.job.clone());
+        variables.extend(recording.header().job.clone());
         let mut who = Self::claiming(&variables);
         let Some(cgroup) = cgroup_of_job(recording) else { return who };
         // The name of a user can be chosen, too: without the user of the processes it is not known.
@@ -75,7 +75,7 @@ impl Who {
 
 /// The cgroup that is the job, if the recorder was not started by the job itself.
 pub(crate) fn cgroup_of_job(recording: &Recording) -> Option<&str> {
-    let header = &recording.header;
+    let header = recording.header();
     header.cgroup.as_deref().filter(|_| header.command.is_empty())
 }
 

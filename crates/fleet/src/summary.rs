@@ -109,7 +109,7 @@ fn job(
         Some(user_hash(key, user))
     };
     let secret = |text: &Option<String>| text.clone().map(|text| redaction.text(text));
-    let of_node = recording.trailer.as_ref().and_then(|trailer| trailer.of_node.as_ref());
+    let of_node = recording.trailer().and_then(|trailer| trailer.of_node.as_ref());
     let partial = !health.complete || of_node.is_some_and(|node| node.began_before);
     let labels: Vec<String> =
         identity.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();

@@ -38,7 +38,7 @@ pub fn read(trace: &Path, rules: &Rules) -> Result<Recording> {
     // Checked first: if the recorder finishes after this check, the trace read next is complete.
     let recording_now = live::is_held(trace);
     let mut recording = reading(trace, |meter| Recording::load_metered(trace, rules, meter))?;
-    recording.recording_now = recording_now;
+    recording.set_recording_now(recording_now);
     Ok(recording)
 }
 

@@ -350,8 +350,8 @@ fn cores_that_others_use_are_not_idle() {
         }
         let mut recording = job.load();
         let all_ns = 4 * recording.wall_ns();
-        let busy_ns = recording.totals.used.run_ns + all_ns / 100 * others_percent;
-        recording.trailer.as_mut().unwrap().machine =
+        let busy_ns = recording.totals().used.run_ns + all_ns / 100 * others_percent;
+        recording.trailer_mut().unwrap().machine =
             Some(proctrace_trace::MachineUse { busy_ns, all_ns, cpus: 4 });
         let advice = advise(&recording, &AdviceRules::built_in(), 1.0).advice;
         of(&advice, "make-without-j").clone()

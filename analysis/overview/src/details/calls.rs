@@ -22,11 +22,11 @@ pub fn each_call(
     mut take: impl FnMut(usize, Event),
 ) -> Result<(), AnalysisError> {
     let mut of_task = Serials::default();
-    for task in &recording.tasks {
+    for task in recording.tasks() {
         of_task.insert(task.serial, task.process());
     }
     let founded = |serial: u32| {
-        of_task.get(serial).filter(|process| recording.processes[*process].serial == serial)
+        of_task.get(serial).filter(|process| recording.processes()[*process].serial == serial)
     };
     let process_of = |event: &Event| match &event.body {
         Body::Exec(exec) => founded(exec.record.process),
@@ -69,7 +69,7 @@ pub fn each_exec(
     environment: impl FnMut(u64, &[u8]),
 ) -> Result<(), AnalysisError> {
     let runs: FastMap<(u32, u64), u32> =
-        (0..).zip(&recording.runs).map(|(at, run)| ((run.process, run.time_ns), at)).collect();
+        (0..).zip(recording.runs()).map(|(at, run)| ((run.process, run.time_ns), at)).collect();
     each_call(
         recording,
         path,

@@ -12,12 +12,12 @@ pub use root::{JobRoot, job_root};
 
 /// Time since the start of the recording.
 pub fn since(recording: &Recording, time_ns: u64) -> u64 {
-    time_ns.saturating_sub(recording.first_ns)
+    time_ns.saturating_sub(recording.first_ns())
 }
 
 /// A process as others name it.
 pub fn relative(recording: &Recording, at: usize) -> Relative {
-    let process = &recording.processes[at];
+    let process = &recording.processes()[at];
     let program = recording.program_of(process).name.clone();
     Relative { serial: process.serial, pid: process.pid, program }
 }

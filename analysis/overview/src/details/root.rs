@@ -89,7 +89,7 @@ fn is_not_the_job(name: &str) -> bool {
 /// # Errors
 /// If the trace cannot be read again.
 pub fn job_root(recording: &Recording, path: &Path) -> Result<JobRoot, AnalysisError> {
-    let is_root = |process: usize| recording.processes[process].is_root();
+    let is_root = |process: usize| recording.processes()[process].is_root();
     // By process; of one that was there before, the program that it ran then comes first.
     let mut first: BTreeMap<usize, Ran> = BTreeMap::new();
     let mut script: Option<Ran> = None;
@@ -117,7 +117,7 @@ pub fn job_root(recording: &Recording, path: &Path) -> Result<JobRoot, AnalysisE
         roots.min_by_key(by_time).or_else(|| first.values().min_by_key(by_time))
     });
     let program = |process: usize| {
-        let program = recording.programs.get(recording.processes[process].program());
+        let program = recording.programs().get(recording.processes()[process].program());
         program.map(|program| program.name.clone()).filter(|name| !is_not_the_job(&name_of(name)))
     };
     let (process, command) = match found {
@@ -126,23 +126,23 @@ pub fn job_root(recording: &Recording, path: &Path) -> Result<JobRoot, AnalysisE
         // Nothing is known but names.
         None => {
             let named = |process: usize| Some((process, vec![program(process)?]));
-            let roots = (0..recording.processes.len()).filter(|process| is_root(*process));
+            let roots = (0..recording.processes().len()).filter(|process| is_root(*process));
             match roots.into_iter().find_map(named) {
                 Some(named) => named,
                 None => return Ok(JobRoot::default()),
             }
         }
     };
-    let of = |process: usize| recording.processes[process].status().map(Outcome::of_status);
+    let of = |process: usize| recording.processes()[process].status().map(Outcome::of_status);
     let outcome = match &script {
         Some(_) => of(process),
         None => {
             let batch_systems = |at: &usize| {
-                let program = recording.programs.get(recording.processes[*at].program());
+                let program = recording.programs().get(recording.processes()[*at].program());
                 program.is_some_and(|program| is_not_the_job(&name_of(&program.name)))
             };
             let parent =
-                |process: usize| recording.processes[process].parent().filter(batch_systems);
+                |process: usize| recording.processes()[process].parent().filter(batch_systems);
             outcome_of_tasks(process, first.keys().copied(), parent, of)
         }
     };

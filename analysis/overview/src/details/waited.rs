@@ -33,7 +33,7 @@ impl Waited {
 /// The process of a waker, if it is one of the recording.
 pub fn waker(recording: &Recording, waker: Waker) -> Option<usize> {
     match waker {
-        Waker::Task(task) => recording.tasks.get(task as usize).map(|task| task.process()),
+        Waker::Task(task) => recording.tasks().get(task as usize).map(|task| task.process()),
         _ => None,
     }
 }

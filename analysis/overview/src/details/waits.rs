@@ -15,12 +15,12 @@ use crate::path::{CriticalPath, Doing, words};
 
 /// The times off the CPU of a process by reason, the longest first; `None` if they are not known.
 pub fn waits(recording: &Recording, process: &Process) -> Option<Vec<WaitGroup>> {
-    if !recording.knows.all(&[Quantity::Waits]) {
+    if !recording.knows().all(&[Quantity::Waits]) {
         return None;
     }
     let mut sums: BTreeMap<&'static str, (Waited, HashMap<String, u64>)> = BTreeMap::new();
     let tasks = process.tasks().filter_map(|task| u32::try_from(task).ok());
-    for wait in tasks.flat_map(|task| of_task(&recording.waits, task)) {
+    for wait in tasks.flat_map(|task| of_task(recording.waits().unwrap_or_default(), task)) {
         let (waited, by) = sums.entry(words::object(wait.waits_for)).or_default();
         waited.add(recording, wait);
         *by.entry(ended_by(recording, wait)).or_default() += 1;
@@ -53,11 +53,11 @@ fn group(
 
 /// The ender of a wait, in words.
 fn ended_by(recording: &Recording, wait: &Wait) -> String {
-    let own = recording.tasks.get(wait.task as usize).map(|task| task.process());
+    let own = recording.tasks().get(wait.task as usize).map(|task| task.process());
     match wait.waker {
         Waker::Task(_) => match waker(recording, wait.waker) {
             Some(at) if Some(at) == own => "itself".to_owned(),
-            Some(at) => recording.program_of(&recording.processes[at]).name.clone(),
+            Some(at) => recording.program_of(&recording.processes()[at]).name.clone(),
             None => "unknown".to_owned(),
         },
         Waker::Outside(pid) => format!("pid {pid}, outside"),
@@ -72,7 +72,7 @@ pub fn path(recording: &Recording, at: usize) -> Option<PathShare> {
     let path = CriticalPath::of(recording)?;
     let mut share = PathShare::default();
     for part in &path.parts {
-        if recording.tasks.get(part.task as usize).map(|task| task.process()) != Some(at) {
+        if recording.tasks().get(part.task as usize).map(|task| task.process()) != Some(at) {
             continue;
         }
         let length_ns = part.end_ns.saturating_sub(part.begin_ns);

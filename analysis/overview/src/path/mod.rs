@@ -49,14 +49,14 @@ impl CriticalPath {
     /// The path of the command; `None` if none was launched, or if its waits were not recorded.
     pub fn of(recording: &Recording) -> Option<Self> {
         let root = recording.root()?;
-        if !recording.knows.all(NEEDS) {
+        if !recording.knows().all(NEEDS) {
             return None;
         }
         // The process ends with the last of its tasks; of several, the first one stands for it.
-        let ended_ns = |task: &usize| recording.tasks[*task].ended_ns().unwrap_or(u64::MAX);
+        let ended_ns = |task: &usize| recording.tasks()[*task].ended_ns().unwrap_or(u64::MAX);
         let last = root.tasks().min_by_key(|task| Reverse(ended_ns(task)))?;
-        let end_ns = recording.first_ns.saturating_add(recording.wall_ns());
-        Some(Self { parts: walk::back(recording, number(last), recording.first_ns, end_ns) })
+        let end_ns = recording.first_ns().saturating_add(recording.wall_ns());
+        Some(Self { parts: walk::back(recording, number(last), recording.first_ns(), end_ns) })
     }
 }
 

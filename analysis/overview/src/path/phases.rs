@@ -51,9 +51,9 @@ impl Spent {
 /// The phases that have time on the path, in order of time.
 pub fn phases(recording: &Recording, steps: &[Step]) -> Vec<Phase> {
     let phase_of = phase_of(recording);
-    let cpu = CpuTime::of(&recording.bins, recording.last_ns);
+    let cpu = CpuTime::of(recording.bins(), recording.last_ns());
     // By child, and then by whose own time it is.
-    let count = recording.processes.len();
+    let count = recording.processes().len();
     let mut place: Vec<Option<usize>> = vec![None; 2 * count];
     let mut phases: Vec<Phase> = Vec::new();
     for step in steps {
@@ -79,7 +79,7 @@ pub fn phases(recording: &Recording, steps: &[Step]) -> Vec<Phase> {
 /// The command is often a wrapper of what does the work: a shell with one child, `env`, `sudo`. Then
 /// that child's children are the phases, and so on, unless it has none.
 fn phase_of(recording: &Recording) -> Vec<(Option<usize>, usize)> {
-    let processes = &recording.processes;
+    let processes = recording.processes();
     // Parents precede their children; only a broken trace contradicts.
     let parent = |at: usize, process: &Process| process.parent().filter(|parent| *parent < at);
     let mut children = counters(processes.len());

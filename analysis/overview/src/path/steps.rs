@@ -32,7 +32,7 @@ pub fn steps(recording: &Recording, path: &CriticalPath) -> Vec<Step> {
     let programs = Programs::of(recording, path);
     let mut steps: Vec<Step> = Vec::with_capacity(path.parts.len());
     for part in &path.parts {
-        let process = recording.tasks[part.task as usize].process();
+        let process = recording.tasks()[part.task as usize].process();
         for (program, time) in programs.between(process, part.begin_ns, part.end_ns) {
             let (process, doing) = (super::number(process), part.doing);
             let (begin_ns, end_ns) = (time.start, time.end);
@@ -58,10 +58,10 @@ struct Programs<'a> {
 
 impl<'a> Programs<'a> {
     fn of(recording: &'a Recording, path: &CriticalPath) -> Self {
-        let process = |task: u32| super::number(recording.tasks[task as usize].process());
+        let process = |task: u32| super::number(recording.tasks()[task as usize].process());
         let mut execs: FastMap<u32, Vec<(u64, u32)>> =
             path.parts.iter().map(|part| (process(part.task), Vec::new())).collect();
-        for run in &recording.runs {
+        for run in recording.runs() {
             if let Some(execs) = execs.get_mut(&run.process) {
                 execs.push((run.time_ns, run.program));
             }
@@ -77,7 +77,7 @@ impl<'a> Programs<'a> {
         let end = execs.partition_point(|(time_ns, _)| *time_ns < end_ns).max(first);
         let before = match first.checked_sub(1) {
             Some(at) => execs[at].1,
-            None => self.before_exec(&self.recording.processes[process], execs.first()),
+            None => self.before_exec(&self.recording.processes()[process], execs.first()),
         };
         let later = &execs[first..end];
         let begins = [(begin_ns, before)].into_iter().chain(later.iter().copied());

@@ -43,13 +43,13 @@ fn path(recording: &Recording) -> Vec<String> {
     merged
         .iter()
         .map(|part| {
-            let serial = recording.tasks[part.task as usize].serial;
+            let serial = recording.tasks()[part.task as usize].serial;
             let doing = match part.doing {
                 Doing::Running => "runs".to_owned(),
                 Doing::WaitingForCpu => "waits for a CPU".to_owned(),
                 Doing::Waiting(reason) => format!("waits: {}", reason.name()),
             };
-            let ms = |at_ns: u64| (at_ns - recording.first_ns) / MS;
+            let ms = |at_ns: u64| (at_ns - recording.first_ns()) / MS;
             format!("{serial} {doing} {}-{}", ms(part.begin_ns), ms(part.end_ns))
         })
         .collect()
@@ -57,13 +57,13 @@ fn path(recording: &Recording) -> Vec<String> {
 
 /// The parts follow each other without gap from the beginning to the end, each for some time.
 fn adds_up(recording: &Recording, path: &CriticalPath) {
-    let mut now_ns = recording.first_ns;
+    let mut now_ns = recording.first_ns();
     for part in &path.parts {
         assert_eq!(part.begin_ns, now_ns, "{part:?}");
         assert!(part.end_ns > part.begin_ns, "{part:?}");
         now_ns = part.end_ns;
     }
-    assert_eq!(now_ns, recording.first_ns + recording.wall_ns());
+    assert_eq!(now_ns, recording.first_ns() + recording.wall_ns());
 }
 
 #[test]
@@ -355,10 +355,10 @@ proptest! {
         let mut recording = family();
         for mut waits in sets {
             waits.sort_unstable_by_key(|wait| (wait.task, wait.until_ns, wait.since_ns));
-            recording.waits = waits;
+            recording.replace_waits(waits);
             let path = CriticalPath::of(&recording).unwrap();
             adds_up(&recording, &path);
-            prop_assert!(path.parts.iter().all(|part| (part.task as usize) < recording.tasks.len()));
+            prop_assert!(path.parts.iter().all(|part| (part.task as usize) < recording.tasks().len()));
         }
     }
 }

@@ -93,7 +93,7 @@ impl Walk<'_> {
     /// The latest wait of the task that began before now. Waits that overlap, which no task has, may
     /// hide others.
     fn latest_wait(&self) -> Option<Wait> {
-        let waits = of_task(&self.recording.waits, self.task);
+        let waits = of_task(self.recording.waits().unwrap_or_default(), self.task);
         let ended = waits.partition_point(|wait| wait.until_ns < self.now_ns);
         let current = waits.get(ended).filter(|wait| wait.since_ns < self.now_ns);
         current.or_else(|| waits.get(ended.checked_sub(1)?)).copied()
@@ -121,6 +121,6 @@ impl Walk<'_> {
     }
 
     fn born_ns(&self, task: u32) -> u64 {
-        self.recording.tasks[task as usize].born_ns
+        self.recording.tasks()[task as usize].born_ns
     }
 }

@@ -8,6 +8,7 @@ use proctrace_stats::{Estimate, Paired, Pooled, Ticked, median};
 use proctrace_wire::escape::to_text;
 
 use proctrace_recording::Recording;
+use proctrace_recording::misses::Misses;
 use proctrace_recording::process::Task;
 
 /// Maximum directories listed.
@@ -39,24 +40,24 @@ impl StartRun {
     pub fn of(recording: &Recording) -> Self {
         let mut run = Self {
             wall_ns: recording.wall_ns(),
-            processes: recording.processes.len() as u64,
-            lookups_failed: recording.counts.in_vain(),
+            processes: recording.processes().len() as u64,
+            lookups_failed: recording.counts().in_vain(),
             opens: recording
-                .tasks
+                .tasks()
                 .iter()
                 .filter_map(|task| Some(u64::from(task.end()?.record.opens)))
                 .fold(0, u64::saturating_add),
             ..Self::default()
         };
-        for process in &recording.processes {
+        for process in recording.processes() {
             run.cpu_ns = run.cpu_ns.saturating_add(process.cpu.total_ns());
         }
-        for used in recording.tasks.iter().map(Task::used) {
+        for used in recording.tasks().iter().map(Task::used) {
             run.user_ticks_ns = run.user_ticks_ns.saturating_add(used.utime_ns);
             run.system_ticks_ns = run.system_ticks_ns.saturating_add(used.stime_ns);
         }
-        for (miss, count) in recording.misses.iter() {
-            let directory = recording.directories.get(miss.directory as usize);
+        for (miss, count) in recording.misses().into_iter().flat_map(Misses::iter) {
+            let directory = recording.directories().get(miss.directory as usize);
             let searched = list_directory(directory.map_or(b"", Vec::as_slice));
             let name = to_text(searched).into_owned();
             *run.by_directory.entry(name).or_default() += u64::from(count);

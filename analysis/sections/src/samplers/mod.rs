@@ -98,15 +98,15 @@ fn phases(period_ns: u64) -> impl Iterator<Item = Sampler> {
 pub(crate) fn ps_like(recording: &Recording, period_ns: u64) -> Said {
     Said::of(phases(period_ns).map(|sampler| {
         let (mut sum, mut missed) = (Cpu::default(), Missed::default());
-        for (at, process) in recording.processes.iter().enumerate() {
+        for (at, process) in recording.processes().iter().enumerate() {
             let cpu = Cpu::from((
                 recording.told_of(process).user_ns as f64,
                 recording.told_of(process).system_ns as f64,
             ));
-            let outside = Cpu::from(recording.watch.outside_of(at));
+            let outside = Cpu::from(recording.watch().outside_of(at));
             missed.outside_ns += outside.total_ns();
             let inside = cpu.minus(outside);
-            match recording.watch.after_last_look(sampler, at, process) {
+            match recording.watch().after_last_look(sampler, at, process) {
                 None => {
                     missed.unseen += 1.0;
                     missed.unseen_ns += inside.total_ns();
@@ -121,7 +121,7 @@ pub(crate) fn ps_like(recording: &Recording, period_ns: u64) -> Said {
                 }
             }
         }
-        (sum, sampler.looks(recording.first_ns, recording.watch.until_ns), missed)
+        (sum, sampler.looks(recording.first_ns(), recording.watch().until_ns), missed)
     }))
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn prmon_like(recording: &Recording, books: &Accounting, period_ns: u
     let tree = TreeCpu::of(recording, books);
     let all = tree.all(u64::MAX);
     Said::of(phases(period_ns).map(|sampler| {
-        let (start_ns, until_ns) = (recording.first_ns, recording.watch.until_ns);
+        let (start_ns, until_ns) = (recording.first_ns(), recording.watch().until_ns);
         let mut most = Cpu::default();
         let (mut gone, mut shown) = (Passed::default(), Passed::default());
         // It grows monotonically except when something drops out: the maximum is at the last

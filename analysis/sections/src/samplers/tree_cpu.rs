@@ -43,7 +43,7 @@ impl Passed {
 
 impl TreeCpu {
     pub(crate) fn of(recording: &Recording, books: &Accounting) -> Self {
-        let (bins, watch) = (&recording.bins, &recording.watch);
+        let (bins, watch) = (recording.bins(), recording.watch());
         let cumulated = |user: &[f64], system: &[f64]| {
             let mut sum = Cpu::default();
             let mut edges = vec![sum];
@@ -57,14 +57,14 @@ impl TreeCpu {
         let mut gone: Vec<(u64, Cpu)> = Vec::new();
         for (at, when_ns) in &watch.forgotten_ns {
             if *when_ns < until_ns {
-                let cpu = recording.told_of(&recording.processes[*at]);
+                let cpu = recording.told_of(&recording.processes()[*at]);
                 let cpu = Cpu::from((cpu.user_ns as f64, cpu.system_ns as f64));
                 gone.push((*when_ns, cpu.minus(Cpu::from(watch.outside_of(*at)))));
             }
         }
         // Zombies remain visible until their parent ends.
         for (at, ns) in &books.negligent {
-            let ended_ns = recording.processes[*at].ended_ns().unwrap_or(u64::MAX);
+            let ended_ns = recording.processes()[*at].ended_ns().unwrap_or(u64::MAX);
             if ended_ns < until_ns {
                 gone.push((ended_ns, Cpu { user_ns: *ns as f64, system_ns: 0.0 }));
             }

@@ -53,7 +53,7 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Content {
 fn methods(recording: &Recording) -> Vec<Method> {
     let books = Accounting::of(recording);
     let cpu: proctrace_replay::CpuTime =
-        recording.processes.iter().map(|process| process.cpu).sum();
+        recording.processes().iter().map(|process| process.cpu).sum();
     let exact = Cpu { user_ns: cpu.user_ns as f64, system_ns: cpu.system_ns as f64 };
     let wall_ns = recording.wall_ns();
     let mut methods = vec![
@@ -67,8 +67,8 @@ fn methods(recording: &Recording) -> Vec<Method> {
         time(recording, &books, exact),
     ];
     // A sampler's readings fall between our samples, and it reads time in ticks.
-    let has_ticks = !matches!(recording.header.knows(Quantity::Split), Knowledge::Absent { .. });
-    if !has_ticks || !recording.knows.all(&[Quantity::Samples]) {
+    let has_ticks = !matches!(recording.header().knows(Quantity::Split), Knowledge::Absent { .. });
+    if !has_ticks || !recording.knows().all(&[Quantity::Samples]) {
         return methods;
     }
     let sampled = |name: String, period_ns: u64, said: Said| Method {
@@ -92,13 +92,13 @@ fn methods(recording: &Recording) -> Vec<Method> {
 
 /// The report of time(1): RUSAGE_CHILDREN of the process that started the command.
 fn time(recording: &Recording, books: &Accounting, exact: Cpu) -> Method {
-    let payload = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
+    let payload = recording.trailer().and_then(|trailer| trailer.payload.as_ref());
     let cpu = payload.map(|payload| Cpu {
         user_ns: payload.user_ns as f64,
         system_ns: payload.system_ns as f64,
     });
     let unwaited = recording
-        .processes
+        .processes()
         .iter()
         .filter(|process| process.reaper().is_none() && !process.is_root())
         .count() as u64;
@@ -134,7 +134,7 @@ fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
     let exact_ns = exact_ns(methods);
     let cpu = |of: fn(Cpu) -> f64| methods.iter().map(move |method| method.cpu.map(of));
     // The user and system times of other methods are as they report them, and biased; see the note.
-    let known = recording.knows.all(&[Quantity::Split]);
+    let known = recording.knows().all(&[Quantity::Split]);
     let part = |of: fn(Cpu) -> f64| {
         let is_told = move |at: usize| at > 0 || known;
         let values = methods.iter().enumerate();
@@ -165,7 +165,7 @@ fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
         .note(format!(
             "{}. efficiency: CPU time / (wall time x {cores} cores), with the wall time of the \
              recording for exact and of the command for the others.",
-            counted(recording.processes.len() as u64, "process", "processes")
+            counted(recording.processes().len() as u64, "process", "processes")
         ))
         .note(
             "prmon-like: sum over the processes of the tree and the children they waited for, at \
@@ -192,7 +192,7 @@ fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
 
 /// Text on how user and system time are split, and why other methods are wrong.
 fn division(recording: &Recording, methods: &[Method]) -> String {
-    let split = &recording.split;
+    let split = recording.split();
     let all = methods[0].cpu.unwrap_or_default();
     let certain = split.certainty(&Divided {
         cpu: CpuTime { user_ns: all.user_ns as u64, system_ns: all.system_ns as u64 },
@@ -259,7 +259,7 @@ fn looks(methods: &[Method]) -> Table {
 }
 
 fn life_ns(recording: &Recording, process: &Process) -> u64 {
-    process.ended_ns().unwrap_or(recording.last_ns).saturating_sub(process.born_ns)
+    process.ended_ns().unwrap_or(recording.last_ns()).saturating_sub(process.born_ns)
 }
 
 fn efficiency_percent(recording: &Recording, process: &Process) -> Option<f64> {
@@ -268,7 +268,7 @@ fn efficiency_percent(recording: &Recording, process: &Process) -> Option<f64> {
 }
 
 fn processes(recording: &Recording) -> Table {
-    let all = &recording.processes;
+    let all = recording.processes();
     let order = |at: &usize| (Reverse(all[*at].cpu.total_ns()), *at);
     let mut rows: Vec<usize> = (0..all.len()).collect();
     if rows.len() > PROCESSES_MAX {

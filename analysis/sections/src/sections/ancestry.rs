@@ -43,7 +43,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
         ),
     ];
     let (heavy, rest) = tree.heaviest(|node| node.processes, STACKS_MAX);
-    let all: u64 = recording.processes.len() as u64;
+    let all: u64 = recording.processes().len() as u64;
     let mut table = Table::new("ancestry", "Chains of programs")
         .rows_need(&Quantity::WHO)
         .whole("processes", "processes", Unit::Count, heavy.iter().map(|(_, n)| *n))
@@ -59,7 +59,9 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
             "system_cpu_ns",
             "system",
             Unit::Nanoseconds,
-            heavy.iter().map(|(node, _)| recording.split.own(&node.used).map(|cpu| cpu.system_ns)),
+            heavy
+                .iter()
+                .map(|(node, _)| recording.split().own(&node.used).map(|cpu| cpu.system_ns)),
         )
         .needs(&[Quantity::Cpu, Quantity::Split])
         .text("stack", "chain", heavy.iter().map(|(node, _)| tree.stack(recording, node)))

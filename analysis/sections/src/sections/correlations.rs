@@ -41,7 +41,7 @@ struct SeriesSet {
 
 impl SeriesSet {
     fn of(recording: &Recording) -> Self {
-        let bins = &recording.bins;
+        let bins = recording.bins();
         let width_ns = bins.width_ns.max(1);
         let recorded_ns = recording.recorded_ns();
         let merged = if recorded_ns / SECOND_NS >= SECONDS_MIN {
@@ -56,8 +56,8 @@ impl SeriesSet {
         let mut set = Self { bin_ns, names: vec![], values: vec![], known_from: vec![] };
         for (name, of, needs) in SERIES {
             let (values, known_from) = series(bins, of);
-            let knows = |quantity: &BinSeries| recording.knows.all(quantity.needs());
-            let known = recording.knows.all(needs) && of.iter().all(knows);
+            let knows = |quantity: &BinSeries| recording.knows().all(quantity.needs());
+            let known = recording.knows().all(needs) && of.iter().all(knows);
             let known_from = if known { known_from } else { usize::MAX };
             let sums = values.chunks_exact(merged).map(|bins| bins.iter().sum());
             set.names.push(name);
@@ -480,7 +480,7 @@ mod tests {
         assert_eq!(found.r[at("read")][user], None);
         assert_eq!(found.lag_bins[forks][forks], Some(0));
 
-        let content = section(&correlations(&recording), &recording.knows);
+        let content = section(&correlations(&recording), recording.knows());
         let names: Vec<&str> = content.tables.iter().map(|table| table.name).collect();
         assert_eq!(names, ["correlations", "correlation_lags", "correlation_signs", MATRIX]);
         assert!(content.tables[0].notes.iter().any(|note| note.contains("Constant, left out: ")));
@@ -492,11 +492,11 @@ mod tests {
         scene.exec(0, 1, "/opt/job", (0, 0)).exit(4000 * MS, 1, (MS, 0));
         let mut recording = scene.load(None);
         let notes = |recording: &Recording| {
-            let content = section(&correlations(recording), &recording.knows);
+            let content = section(&correlations(recording), recording.knows());
             content.tables.into_iter().find(|table| table.name == MATRIX).unwrap().notes
         };
         assert!(!notes(&recording).iter().any(|note| note.contains("context switches")));
-        recording.knows.lacks(Quantity::Switches, "not in a log".to_owned());
+        recording.knows_mut().lacks(Quantity::Switches, "not in a log".to_owned());
         let notes = notes(&recording);
         assert!(
             notes.iter().any(|note| note.contains("context switches: not in a log")),

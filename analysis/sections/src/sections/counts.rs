@@ -50,7 +50,7 @@ pub(crate) fn section(analysis: &Analysis<'_>, options: &Options) -> Content {
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, all().map(Sum::cpu_ns))
         .needs(Figure::CpuNs.needs());
     let by_category =
-        columns(table, &recording.split, all().map(|sum| sum.used)).note(&n).note(rate.says());
+        columns(table, recording.split(), all().map(|sum| sum.used)).note(&n).note(rate.says());
     let by_program = programs(analysis.categories(), &rate).note(&n).note(rate.says());
 
     let kinds = Chart::new("counts", "Processes and threads", bars(&kinds(sums)))

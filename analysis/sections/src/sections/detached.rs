@@ -11,14 +11,14 @@ use crate::analysis::Analysis;
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Content {
     let recording = analysis.recording;
     let rows = analysis.detached();
-    let of = || rows.iter().map(|at| &recording.processes[*at]);
+    let of = || rows.iter().map(|at| &recording.processes()[*at]);
     let sum_ns = of().map(|process| process.cpu.total_ns()).fold(0, u64::saturating_add);
     let parents = of().map(|process| {
-        let parent = &recording.processes[process.parent()?];
+        let parent = &recording.processes()[process.parent()?];
         Some(recording.program_of(parent).name.clone())
     });
     let phases = of().map(|process| phase(recording, process).map(str::to_owned));
-    let lines = rows.iter().map(|at| recording.left_lines.get(at).cloned());
+    let lines = rows.iter().map(|at| recording.left_line_of(*at).map(str::to_owned));
     let table =
         Table::new("detached", "Processes that outlived their parent").rows_need(&Quantity::WHO);
     let table = labels(table, recording, rows).whole(

@@ -11,7 +11,7 @@ use crate::analysis::Analysis;
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Content {
     let recording = analysis.recording;
     let health = analysis.health();
-    let known = recording.knows.findings(&health.losses);
+    let known = recording.knows().findings(&health.losses);
     let tables = vec![
         laws(&health),
         losses(&health),

@@ -30,7 +30,7 @@ struct Life {
 
 pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
     let lives: Vec<Life> = recording
-        .processes
+        .processes()
         .iter()
         .filter_map(|process| {
             Some(Life {
@@ -40,7 +40,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
             })
         })
         .collect();
-    let alive = recording.processes.len() - lives.len();
+    let alive = recording.processes().len() - lives.len();
     let n = format!(
         "n = {} that ended; {} alive at the end, not included.",
         counted(lives.len() as u64, "process", "processes"),
@@ -96,7 +96,7 @@ fn samplers(lives: &[Life]) -> Table {
 }
 
 fn by_program(recording: &Recording, lives: &[Life]) -> Table {
-    let mut of_program: Vec<(Vec<u64>, u64)> = vec![(Vec::new(), 0); recording.programs.len()];
+    let mut of_program: Vec<(Vec<u64>, u64)> = vec![(Vec::new(), 0); recording.programs().len()];
     for life in lives {
         let (all, cpu_ns) = &mut of_program[life.program];
         all.push(life.ns);
@@ -112,7 +112,7 @@ fn by_program(recording: &Recording, lives: &[Life]) -> Table {
             let most = *lives.select_nth_unstable(at).1;
             let longest = lives.iter().max().copied();
             (
-                &recording.programs[program],
+                &recording.programs()[program],
                 count,
                 lower_median(&mut lives),
                 most,
@@ -147,7 +147,7 @@ fn histogram(recording: &Recording, lives: &[Life]) -> Chart {
     let mut counts = [const { Vec::new() }; 3].map(|_: Vec<f64>| vec![0.0; edges.len() - 1]);
     for life in lives {
         let bar = edges.partition_point(|edge| *edge <= life.ns).clamp(1, edges.len() - 1) - 1;
-        let class = recording.programs[life.program].class;
+        let class = recording.programs()[life.program].class;
         let class = classes.iter().position(|(known, _)| *known == class).unwrap_or(0);
         counts[class][bar] += 1.0;
     }

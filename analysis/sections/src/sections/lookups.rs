@@ -19,7 +19,7 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Content {
 
 /// Adds a note about calls that were not recorded: the others are known individually.
 fn with_unknown(table: Table, recording: &Recording) -> Table {
-    match recording.knows.why_not(&proctrace_wire::Quantity::LOOKUPS) {
+    match recording.knows().why_not(&proctrace_wire::Quantity::LOOKUPS) {
         Some(why) => table.note(format!("Not known: {why}.")),
         None => table,
     }
@@ -91,7 +91,7 @@ fn programs(all: &[Category]) -> Table {
 fn paths(recording: &Recording) -> Table {
     let (rows, others) = by_path(recording);
     let all = rows.iter().map(|row| row.count).fold(others, u64::saturating_add);
-    let all = recording.knows.some(&proctrace_wire::Quantity::LOOKUPS, all);
+    let all = recording.knows().some(&proctrace_wire::Quantity::LOOKUPS, all);
     let of = || rows.iter();
     let table = Table::new("lookup_paths", "Failed look-ups by path")
         .rows_need(&[])

@@ -19,7 +19,7 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Content {
     let tables = vec![
         processes(analysis.memory()),
         courses(recording, analysis.memory()),
-        over_time(&all, recording.first_ns),
+        over_time(&all, recording.first_ns()),
     ];
     Content { tables, charts: Vec::new() }
 }
@@ -80,10 +80,10 @@ fn courses(recording: &Recording, memory: Option<&Memory>) -> Table {
     let place: HashMap<u32, usize> =
         largest.iter().zip(0..).map(|(process, at)| (process.serial, at)).collect();
     let mut readings: Vec<Vec<(u64, u64)>> = vec![Vec::new(); largest.len()];
-    for reading in &recording.memory_readings {
-        let serial = recording.processes[reading.process].serial;
+    for reading in recording.memory_readings().unwrap_or_default() {
+        let serial = recording.processes()[reading.process].serial;
         if let Some(at) = place.get(&serial) {
-            let time_ns = reading.record.head.time_ns.saturating_sub(recording.first_ns);
+            let time_ns = reading.record.head.time_ns.saturating_sub(recording.first_ns());
             readings[*at].push((time_ns, reading.record.pss_bytes));
         }
     }

@@ -145,7 +145,7 @@ impl Section {
         Self {
             name: "correlations",
             help: "correlations between quantities over time",
-            analyse: |of, _| correlations::section(of.correlations(), &of.recording.knows),
+            analyse: |of, _| correlations::section(of.correlations(), of.recording.knows()),
             shown: &["correlation_matrix"],
         },
         Self {
@@ -207,7 +207,7 @@ impl Analysis<'_> {
     /// The contents of a section.
     pub fn section(&self, section: &Section, options: &Options) -> Content {
         let content = (section.analyse)(self, options);
-        content.only_known(&self.recording.knows)
+        content.only_known(self.recording.knows())
     }
 
     /// The tables that a report shows when no section is requested.

@@ -7,7 +7,7 @@ use proctrace_classify::names::directory;
 use proctrace_findings::{Table, Unit, count, counted};
 use proctrace_overview::options::{Content, Options};
 use proctrace_recording::Recording;
-use proctrace_recording::opened::{FileUse, Modes};
+use proctrace_recording::opened::{FileUse, Modes, OpenedFiles};
 use proctrace_wire::Quantity;
 use proctrace_wire::escape::to_text;
 
@@ -49,7 +49,8 @@ fn all(recording: &Recording) -> Vec<File<'_>> {
             made: written.is_some_and(|written| read.is_none_or(|read| written <= read)),
         }
     };
-    let mut files: Vec<File<'_>> = recording.opened.by_file().map(file).collect();
+    let opened = recording.opened();
+    let mut files: Vec<_> = opened.into_iter().flat_map(OpenedFiles::by_file).map(file).collect();
     files.sort_by(|a, b| b.opens.cmp(&a.opens).then_with(|| a.path.cmp(b.path)));
     files
 }
@@ -71,14 +72,14 @@ fn files(recording: &Recording) -> Table {
         .text("path", "path", of().map(|file| to_text(file.path)))
         .note(format!(
             "{} of {}. The path is that of the file, symbolic links resolved.",
-            counted(recording.opened.opens, "open", "opens"),
+            counted(recording.opened().map_or(0, |opened| opened.opens), "open", "opens"),
             counted(rows.len() as u64, "different file", "different files")
         ))
         .note(
             "origin: job if it was opened for writing before it was read, otherwise before, which \
              the job needs.",
         );
-    match recording.opened.others {
+    match recording.opened().map_or(0, |opened| opened.others) {
         0 => table,
         others => table.note(format!(
             "Without {}: the path is not known, or there are more than a million files.",
@@ -120,11 +121,11 @@ fn flows(recording: &Recording) -> Table {
         example: &'a [u8],
     }
     let name = |process: u32| {
-        let process = &recording.processes[process as usize];
+        let process = &recording.processes()[process as usize];
         recording.program_of(process).name.as_str()
     };
     let mut flows: BTreeMap<(&str, &str), Flow<'_>> = BTreeMap::new();
-    for (path, uses) in recording.opened.by_file() {
+    for (path, uses) in recording.opened().into_iter().flat_map(OpenedFiles::by_file) {
         let users = |of: fn(&&FileUse) -> bool| uses.iter().filter(of).take(USERS_MAX);
         let mut pairs: Vec<(&str, &str)> = Vec::new();
         for writer in users(|known| known.modes.write) {

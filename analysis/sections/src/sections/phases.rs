@@ -27,7 +27,7 @@ impl Analysis<'_> {
     /// If the recording has no such phase.
     pub fn phase(&self, name: &str, options: &Options) -> Result<Content, AnalysisError> {
         let phase = self.phase_at(name)?;
-        Ok(content(self, options, Some(phase)).only_known(&self.recording.knows))
+        Ok(content(self, options, Some(phase)).only_known(self.recording.knows()))
     }
 
     /// Begin and end of the phase of that name, relative to the start of the recording.
@@ -36,8 +36,8 @@ impl Analysis<'_> {
     /// If the recording has no such phase.
     pub fn phase_time_ns(&self, name: &str) -> Result<(u64, u64), AnalysisError> {
         let (phase, recording) = (self.phase_at(name)?, self.recording);
-        let since = |time_ns: u64| time_ns.saturating_sub(recording.first_ns);
-        let phases = &recording.phases;
+        let since = |time_ns: u64| time_ns.saturating_sub(recording.first_ns());
+        let phases = recording.phases();
         Ok((since(phases.begins_ns[phase]), since(phases.end_of_ns(phase))))
     }
 
@@ -45,7 +45,7 @@ impl Analysis<'_> {
         let recording = self.recording;
         recording.phase_named(name).ok_or_else(|| {
             const NAMED: usize = 20;
-            let all = recording.phases.len();
+            let all = recording.phases().len();
             let mut names: Vec<String> =
                 (0..all.min(NAMED)).map(|at| format!("{:?}", recording.phase_name(at))).collect();
             if all > NAMED {
@@ -67,8 +67,8 @@ fn content(of: &Analysis<'_>, options: &Options, only: Option<usize>) -> Content
     let shown: Vec<(usize, &MarkedPhase)> =
         all.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at)).collect();
     let mut phases = phases_table(recording, &shown, options.cores(recording));
-    if recording.marks.left_out > 0 {
-        let more = counted(recording.marks.left_out, "further mark", "further marks");
+    if recording.marks().left_out > 0 {
+        let more = counted(recording.marks().left_out, "further mark", "further marks");
         phases = phases.note(format!("{more} left out: too many to be phases."));
     }
     if may_lack_marks(&of.health()) {
@@ -137,7 +137,7 @@ fn phases_table(recording: &Recording, phases: &[(usize, &MarkedPhase)], cores: 
         .whole("setter_pid", "pid", Unit::Text, pid)
         .detail()
         .longest_by("wall_ns");
-    let lookups = recording.marks.all.iter().any(|mark| mark.by == MarkedBy::Lookup);
+    let lookups = recording.marks().all.iter().any(|mark| mark.by == MarkedBy::Lookup);
     let table = table.note(
         "A phase lasts from a mark to the next one, whichever process set it. processes: born in \
          it; look-ups: failed ones. CPU of tasks that lived in several phases is spread evenly \
@@ -151,9 +151,9 @@ fn phases_table(recording: &Recording, phases: &[(usize, &MarkedPhase)], cores: 
 
 /// Table of the programs that ran in each phase, most CPU time first.
 fn programs_table(recording: &Recording, only: Option<usize>) -> Table {
-    let knows = &recording.knows;
+    let knows = recording.knows();
     let mut rows: Vec<(usize, usize, ProgramSums)> = recording
-        .phases
+        .phases()
         .programs
         .iter()
         .map(|((phase, program), sums)| (*phase as usize, *program as usize, *sums))
@@ -164,7 +164,7 @@ fn programs_table(recording: &Recording, only: Option<usize>) -> Table {
         (*phase, Reverse((sums.cpu_ns, sums.processes)), *program)
     });
     let of = || rows.iter();
-    let name = |program: usize| recording.programs.get(program).map_or("?", |it| &*it.name);
+    let name = |program: usize| recording.programs().get(program).map_or("?", |it| &*it.name);
     Table::new(PROGRAMS, "Programs by phase")
         .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Argv])
         .text("phase", "phase", of().map(|(phase, ..)| recording.phase_name(*phase)))
@@ -197,7 +197,7 @@ fn programs_table(recording: &Recording, only: Option<usize>) -> Table {
 /// Table of the directories where each phase looked in vain, most often first.
 fn directories_table(recording: &Recording, only: Option<usize>) -> Table {
     let mut rows: Vec<(usize, usize, u64)> = recording
-        .phases
+        .phases()
         .directories
         .iter()
         .map(|((phase, directory), count)| (*phase as usize, *directory as usize, *count))
@@ -206,7 +206,7 @@ fn directories_table(recording: &Recording, only: Option<usize>) -> Table {
     rows.sort_unstable_by_key(|(phase, directory, count)| (*phase, Reverse(*count), *directory));
     let of = || rows.iter();
     let name = |directory: usize| {
-        let path = recording.directories.get(directory);
+        let path = recording.directories().get(directory);
         path.map_or_else(|| "?".to_owned(), |path| to_text(path).into_owned())
     };
     Table::new(DIRECTORIES, "Directories of failed look-ups by phase")

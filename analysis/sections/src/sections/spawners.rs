@@ -46,7 +46,7 @@ pub(crate) fn section(analysis: &Analysis<'_>, options: &Options) -> Content {
     let edges = analysis.sums().edges();
     let started: u64 = edges.iter().map(|edge| edge.processes).sum();
     // A single wrapper may supervise a hundred tasks, each with its own command line.
-    let programs = sums(recording, edges, |edge| &*recording.programs[edge.spawner].name);
+    let programs = sums(recording, edges, |edge| &*recording.programs()[edge.spawner].name);
     let lines = sums(recording, edges, source);
     let chart = chart(&programs);
     let commands = "commands: system commands among the processes started; CPU: of all processes \
@@ -96,7 +96,7 @@ fn sums<K: Copy + Ord + Hash>(
             children: BTreeMap::new(),
         });
         sum.processes += edge.processes;
-        if !child.forked && recording.programs[child.program].class == Class::Command {
+        if !child.forked && recording.programs()[child.program].class == Class::Command {
             sum.commands += edge.processes;
         }
         sum.cpu_ns = sum.cpu_ns.saturating_add(edge.used.cpu.total_ns());
@@ -162,7 +162,7 @@ fn lines_table(
         .text(
             "parent",
             "parent",
-            sums.iter().map(|sum| &*recording.programs[sum.source.program].name),
+            sums.iter().map(|sum| &*recording.programs()[sum.source.program].name),
         )
         .text("command_line", "command line", sums.iter().map(|sum| shape(texts, sum.source)))
         .needs(&[Quantity::Argv])
@@ -170,7 +170,7 @@ fn lines_table(
 
 fn edges_table(recording: &Recording, (edges, texts): (&[Edge], &[String]), rate: &Rate) -> Table {
     let of = || edges.iter();
-    let parent = |edge: &Edge| &*recording.programs[edge.spawner].name;
+    let parent = |edge: &Edge| &*recording.programs()[edge.spawner].name;
     let table = Table::new("spawners", "Processes started, by parent command line and child")
         .rows_need(&Quantity::WHO)
         .whole("processes", "processes", Unit::Count, of().map(|edge| edge.processes))
@@ -183,7 +183,7 @@ fn edges_table(recording: &Recording, (edges, texts): (&[Edge], &[String]), rate
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|edge| edge.used.cpu.total_ns()))
         .needs(Figure::CpuNs.needs());
     // A line has no room for both the system time fraction and complete names.
-    columns(table, &recording.split, of().map(|edge| edge.used))
+    columns(table, recording.split(), of().map(|edge| edge.used))
         .detail_of("system_percent")
         .whole("life_median_ns", "life", Unit::Nanoseconds, of().map(|edge| edge.life_median_ns))
         .text("parent", "parent", of().map(parent))

@@ -42,31 +42,31 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
     let sums = sums(recording);
     let names = names(recording, &sums);
     Content {
-        tables: vec![means(&recording.split, &names, &sums), totals(&names, &sums)],
+        tables: vec![means(recording.split(), &names, &sums), totals(&names, &sums)],
         charts: vec![chart(&names, &sums)],
     }
 }
 
 fn sums(recording: &Recording) -> Vec<Sums> {
     let number = |program| Sums { program, ..Sums::default() };
-    let mut sums: Vec<Sums> = (0..recording.programs.len()).map(number).collect();
+    let mut sums: Vec<Sums> = (0..recording.programs().len()).map(number).collect();
     // The next run of each process, while iterating backwards over the runs.
-    let mut next: Vec<Option<usize>> = vec![None; recording.processes.len()];
-    for at in (0..recording.runs.len()).rev() {
-        let run = &recording.runs[at];
+    let mut next: Vec<Option<usize>> = vec![None; recording.processes().len()];
+    for at in (0..recording.runs().len()).rev() {
+        let run = &recording.runs()[at];
         let Some(next) = next.get_mut(run.process as usize) else { continue };
-        let next = next.replace(at).map(|next| &recording.runs[next]);
+        let next = next.replace(at).map(|next| &recording.runs()[next]);
         let (Some(sum), Some(start)) =
-            (sums.get_mut(run.program as usize), recording.starts.get(at))
+            (sums.get_mut(run.program as usize), recording.starts().unwrap_or_default().get(at))
         else {
             continue;
         };
         if !run.happened_here {
             continue;
         }
-        let process = &recording.processes[run.process as usize];
+        let process = &recording.processes()[run.process as usize];
         let ended_ns =
-            next.map(|next| next.time_ns).or(process.ended_ns()).unwrap_or(recording.last_ns);
+            next.map(|next| next.time_ns).or(process.ended_ns()).unwrap_or(recording.last_ns());
         let life_ns = ended_ns.saturating_sub(run.time_ns);
         let (run_ns, ticks) = used(recording, run, next);
         sum.execs += 1;
@@ -97,9 +97,9 @@ fn used(recording: &Recording, run: &ProgramRun, next: Option<&ProgramRun>) -> (
         Some(next) => next.before.all(),
         // Threads of the previous program are gone.
         None => {
-            let used = recording.processes[run.process as usize]
+            let used = recording.processes()[run.process as usize]
                 .tasks()
-                .map(|task| &recording.tasks[task])
+                .map(|task| &recording.tasks()[task])
                 .filter(|task| task.ended_ns().is_none_or(|ended_ns| ended_ns >= run.time_ns))
                 .map(|task| match (task.end(), task.seen()) {
                     (Some(end), _) => end.record.used,
@@ -118,7 +118,7 @@ fn used(recording: &Recording, run: &ProgramRun, next: Option<&ProgramRun>) -> (
 }
 
 fn names(recording: &Recording, sums: &[Sums]) -> Vec<String> {
-    labels::of_programs(sums.iter().map(|sum| &recording.programs[sum.program]))
+    labels::of_programs(sums.iter().map(|sum| &recording.programs()[sum.program]))
 }
 
 fn mean(sum: u64, n: u64) -> Option<f64> {

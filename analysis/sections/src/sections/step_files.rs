@@ -48,7 +48,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
 
 /// Steps that failed because they did not wait; `None` if there are none.
 fn early(recording: &Recording, files: &[StepFile<'_>]) -> Option<Table> {
-    if !recording.knows.all(EARLY) {
+    if !recording.knows().all(EARLY) {
         return None;
     }
     let (rows, others) = too_early(recording, &sums(recording), files);
@@ -73,7 +73,7 @@ fn early(recording: &Recording, files: &[StepFile<'_>]) -> Option<Table> {
 }
 
 fn name(recording: &Recording, step: u32) -> &str {
-    &recording.steps.all[step as usize].named.name
+    &recording.steps().all[step as usize].named.name
 }
 
 fn names<'a>(recording: &Recording, uses: impl Iterator<Item = &'a StepUse>) -> String {
@@ -92,8 +92,8 @@ fn missing(recording: &Recording, flows: &[StepFlow<'_>]) -> Table {
     let known = flows.iter().filter(|flow| flow.order != Order::Unknown).count();
     let pairs = |number: usize| counted(number as u64, "pair", "pairs");
     let line = |step: u32| {
-        let run = &recording.runs[recording.steps.all[step as usize].run as usize];
-        Some(recording.line_of(&recording.processes[run.process as usize]).to_owned())
+        let run = &recording.runs()[recording.steps().all[step as usize].run as usize];
+        Some(recording.line_of(&recording.processes()[run.process as usize]).to_owned())
     };
     let lines = |of: fn(&StepFlow<'_>) -> u32| {
         Values::Text(
@@ -140,7 +140,7 @@ fn passed_on(recording: &Recording, files: &[StepFile<'_>]) -> Table {
     )
     .rows_need(ROWS)
     .text("path", "file", of().map(|(file, _)| to_text(file.path)));
-    let table = match recording.knows.all(SIZES) {
+    let table = match recording.knows().all(SIZES) {
         true => {
             let sizes = largest_sizes(recording);
             let size = |file: &StepFile<'_>| sizes.get(file.path).copied();
@@ -156,7 +156,7 @@ fn passed_on(recording: &Recording, files: &[StepFile<'_>]) -> Table {
             "last_ns",
             "at",
             Unit::Nanoseconds,
-            of().map(|(_, last)| last.last_ns.saturating_sub(recording.first_ns)),
+            of().map(|(_, last)| last.last_ns.saturating_sub(recording.first_ns())),
         )
         .note("Below the directory in which the command was launched. A file can be deleted when its last reader has ended.")
 }
@@ -164,7 +164,7 @@ fn passed_on(recording: &Recording, files: &[StepFile<'_>]) -> Table {
 /// Disk space as it was, and as it could be.
 fn disk(recording: &Recording, space: &DiskSpace) -> Table {
     let at =
-        |peak: &Peak| (peak.bytes > 0).then(|| peak.time_ns.saturating_sub(recording.first_ns));
+        |peak: &Peak| (peak.bytes > 0).then(|| peak.time_ns.saturating_sub(recording.first_ns()));
     let mut rows = vec![("as it was", space.peak.bytes, at(&space.peak))];
     rows.extend(
         space.peak_if_deleted.map(|peak| {
@@ -180,7 +180,7 @@ fn disk(recording: &Recording, space: &DiskSpace) -> Table {
             .whole("bytes", "size", Unit::Bytes, of().map(|(_, bytes, _)| *bytes))
             .whole("time_ns", "at", Unit::Nanoseconds, of().map(|(.., at)| *at))
             .note("A file counts with the size that it had when it was last closed, from then on.");
-    match recording.opened.sizes_unknown {
+    match recording.opened().map_or(0, |opened| opened.sizes_unknown) {
         0 => table,
         unknown => table.note(format!(
             "{} not followed: the path leads through a link or is not known, nobody had opened the file, or there are too \
@@ -212,7 +212,7 @@ fn inputs(recording: &Recording, files: &[StepFile<'_>]) -> Table {
         .text("path", "file", of().map(|file| to_text(file.path)))
         .text("readers", "read by", of().map(|file| names(recording, file.readers())))
         .whole("steps", "steps", Unit::Count, of().map(|file| file.readers().count() as u64));
-    match recording.opened.moves_unknown {
+    match recording.opened().map_or(0, |opened| opened.moves_unknown) {
         0 => table,
         unknown => table.note(format!(
             "{} not followed: the path leads through a link or is not known, nobody had opened the file, or there are too \

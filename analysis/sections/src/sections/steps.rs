@@ -46,7 +46,7 @@ pub(crate) fn section(of: &Analysis<'_>, _: &Options) -> Content {
 /// Stretches of a chain, in order of time.
 fn stretches_table(recording: &Recording, table: Table, stretches: &[Stretch]) -> Table {
     let of = || stretches.iter();
-    let name = |step: u32| &*recording.steps.all[step as usize].named.name;
+    let name = |step: u32| &*recording.steps().all[step as usize].named.name;
     let what = |stretch: &Stretch| match stretch.along {
         Along::Step(step) => name(step).to_owned(),
         Along::Slot(step) => format!("{} waits for a slot", name(step)),
@@ -63,7 +63,7 @@ fn stretches_table(recording: &Recording, table: Table, stretches: &[Stretch]) -
         Along::Coordinator => "coordinator",
         Along::Short(_) => "short",
     };
-    let since = |time_ns: u64| time_ns.saturating_sub(recording.first_ns);
+    let since = |time_ns: u64| time_ns.saturating_sub(recording.first_ns());
     table
         .text("what", "step", of().map(what))
         .column("step", "step", Unit::Text, Values::Text(of().map(step).collect()))
@@ -93,7 +93,7 @@ fn with_peak_pss(
     peaks: impl Iterator<Item = Option<u64>>,
 ) -> Table {
     let table = table.whole("peak_pss_bytes", "peak PSS", Unit::Bytes, peaks);
-    match recording.knows.all(&[Quantity::Memory]) {
+    match recording.knows().all(&[Quantity::Memory]) {
         // There is no room for both.
         true => table.needs(&[Quantity::Memory]).detail_of("peak_rss_bytes"),
         false => table.detail(),
@@ -155,14 +155,15 @@ fn steps_table(
     sums: &[StepSum],
     needs: Option<&[Option<Vec<u32>>]>,
 ) -> Table {
-    let slacks = needs.map(|needs| slacks(&recording.steps, sums, needs));
-    let steps = &recording.steps.all;
+    let slacks = needs.map(|needs| slacks(recording.steps(), sums, needs));
+    let steps = &recording.steps().all;
     let mut order: Vec<usize> = (0..steps.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(sums[*at].wall_ns()));
     let of = || order.iter().map(|at| (&steps[*at], &sums[*at]));
     let figure = |figure: Figure| of().map(move |(_, sum)| sum.figures[figure]);
     let whole = |at: Option<u32>| at.map(|at| steps[at as usize].named.name.clone());
-    let process = |run: u32| &recording.processes[recording.runs[run as usize].process as usize];
+    let process =
+        |run: u32| &recording.processes()[recording.runs()[run as usize].process as usize];
     let ended = |sum: &StepSum| match (sum.has_ended, sum.outcome) {
         (false, _) => Some("runs".to_owned()),
         (true, outcome) => outcome.map(|outcome| outcome.name().into_owned()),
@@ -187,7 +188,7 @@ fn steps_table(
             "begin_ns",
             "begin",
             Unit::Nanoseconds,
-            of().map(|(_, sum)| sum.begin_ns.saturating_sub(recording.first_ns)),
+            of().map(|(_, sum)| sum.begin_ns.saturating_sub(recording.first_ns())),
         )
         .whole("wall_ns", "wall", Unit::Nanoseconds, of().map(|(_, sum)| sum.wall_ns()))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, figure(Figure::CpuNs))
@@ -214,7 +215,7 @@ fn steps_table(
             .whole("slack_ns", "slack", Unit::Nanoseconds, order.iter().map(|at| slacks[*at]))
             .note("slack: how much later it could have ended without the last one ending later, by what is declared."),
     };
-    let table = match recording.steps.left_out {
+    let table = match recording.steps().left_out {
         0 => table,
         left_out => table.note(format!(
             "{} not told apart, being too many or too deep within each other: what they used is in those around them.",

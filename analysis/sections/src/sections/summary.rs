@@ -139,7 +139,7 @@ fn tasks(rows: &mut Rows, analysis: &Analysis<'_>) {
         .count("peak_running", s.peak_running)
         .time("median_life_ns", s.median_life_ns)
         .count("alive_processes", s.alive_processes);
-    let ends = analysis.recording.knows.some(&[Forks, Execs], analysis.ends());
+    let ends = analysis.recording.knows().some(&[Forks, Execs], analysis.ends());
     rows.group("Ends")
         .count("succeeded", ends.map(|ends| ends.succeeded))
         .count("failed", ends.map(|ends| ends.failed))
@@ -169,7 +169,7 @@ fn wasted(rows: &mut Rows, analysis: &Analysis<'_>) {
     let s = analysis.summary();
     let by_family = |family: Family| {
         let failed = s.lookups_failed_by_family.get(family.name()).copied().unwrap_or(0);
-        analysis.recording.knows.knows_family(family.name()).then_some(failed)
+        analysis.recording.knows().knows_family(family.name()).then_some(failed)
     };
     let per_exec = s.lookups_in_vain.zip(s.execs.filter(|execs| *execs > 0));
     let opens = by_family(Family::Open).zip(s.opens);

@@ -39,18 +39,18 @@ impl Sums {
 }
 
 pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
-    let categories = &recording.categories;
+    let categories = recording.categories();
     let by_category = sums(recording, categories, |program| {
-        recording.category_of.get(program).copied().unwrap_or(usize::MAX)
+        recording.category_of_programs().get(program).copied().unwrap_or(usize::MAX)
     });
     // Only programs that a process ran last have a row, and so need an unambiguous name.
-    let mut last: Vec<bool> = vec![false; recording.programs.len()];
-    for process in &recording.processes {
+    let mut last: Vec<bool> = vec![false; recording.programs().len()];
+    for process in recording.processes() {
         if let Some(last) = last.get_mut(process.program()) {
             *last = true;
         }
     }
-    let shown = || recording.programs.iter().zip(&last).filter(|(_, last)| **last);
+    let shown = || recording.programs().iter().zip(&last).filter(|(_, last)| **last);
     let mut labels = labels::of_programs(shown().map(|(program, _)| program)).into_iter();
     let names: Vec<String> = last
         .iter()
@@ -71,14 +71,14 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Content {
 fn sums(recording: &Recording, names: &[String], number_of: impl Fn(usize) -> usize) -> Vec<Sums> {
     let named = |name: &String| Sums { name: name.clone(), ..Sums::default() };
     let mut sums: Vec<Sums> = names.iter().map(named).collect();
-    for process in &recording.processes {
+    for process in recording.processes() {
         let Some(sum) = sums.get_mut(number_of(process.program())) else { continue };
-        let ended_ns = process.ended_ns().unwrap_or(recording.last_ns);
+        let ended_ns = process.ended_ns().unwrap_or(recording.last_ns());
         sum.processes += 1;
         sum.cpu_ns = sum.cpu_ns.saturating_add(process.cpu.total_ns());
         sum.life_ns = sum.life_ns.saturating_add(ended_ns.saturating_sub(process.born_ns));
         for task in process.tasks() {
-            let used = recording.tasks[task].used();
+            let used = recording.tasks()[task].used();
             sum.voluntary = sum.voluntary.saturating_add(used.nvcsw);
             sum.involuntary = sum.involuntary.saturating_add(used.nivcsw);
         }

@@ -38,8 +38,8 @@ impl Demand {
 
 /// The bins while the command ran.
 pub(crate) fn slices(recording: &Recording) -> Vec<Slice> {
-    let bins = &recording.bins;
-    let until_ns = recording.watch.until_ns.min(recording.last_ns).max(recording.first_ns);
+    let bins = recording.bins();
+    let until_ns = recording.watch().until_ns.min(recording.last_ns()).max(recording.first_ns());
     let (user, system) = (bins.of(BinSeries::User), bins.of(BinSeries::System));
     let width_ns = bins.width_ns as f64;
     let length_ns = until_ns.saturating_sub(bins.start_ns) as f64;
@@ -50,7 +50,7 @@ pub(crate) fn slices(recording: &Recording) -> Vec<Slice> {
         .map_while(|(at, (user, system))| {
             let wall_ns = (length_ns - at as f64 * width_ns).min(width_ns);
             // CPU time that other processes used after the command's end does not count.
-            let cut = until_ns < recording.last_ns && wall_ns < width_ns;
+            let cut = until_ns < recording.last_ns() && wall_ns < width_ns;
             let share = if cut { wall_ns / width_ns } else { 1.0 };
             let demand = demands.get(at).copied().flatten();
             (wall_ns > 0.0).then_some(Slice { wall_ns, cpu_ns: (user + system) * share, demand })
@@ -61,9 +61,13 @@ pub(crate) fn slices(recording: &Recording) -> Vec<Slice> {
 /// The demand sampled in each of this number of bins. Before the first sample, that sample is
 /// assumed.
 fn demands(recording: &Recording, bins: usize) -> Vec<Option<Demand>> {
-    let (start_ns, width_ns) = (recording.bins.start_ns, recording.bins.width_ns.max(1));
+    let (start_ns, width_ns) = (recording.bins().start_ns, recording.bins().width_ns.max(1));
     let mut found: Vec<Vec<u32>> = vec![Vec::new(); bins];
-    for tick in recording.ticks.iter().filter(|tick| tick.head.time_ns <= recording.watch.until_ns)
+    for tick in recording
+        .ticks()
+        .unwrap_or_default()
+        .iter()
+        .filter(|tick| tick.head.time_ns <= recording.watch().until_ns)
     {
         let at = usize::try_from(tick.head.time_ns.saturating_sub(start_ns) / width_ns);
         if let Some(running) = at.ok().and_then(|at| found.get_mut(at)) {

@@ -37,7 +37,7 @@ struct ExecRow {
 
 impl<'s> Execs<'s> {
     pub(super) fn new(schema: &'static TableSchema, scan: &'s Scan<'s>) -> Self {
-        let runs = scan.recording.runs.iter().enumerate();
+        let runs = scan.recording.runs().iter().enumerate();
         let run_of = runs.map(|(at, run)| ((run.process, run.time_ns), number(at))).collect();
         Self { scan, schema, run_of, rows: Vec::new(), texts: Texts::default() }
     }
@@ -69,9 +69,9 @@ impl<'s> Execs<'s> {
         let (rows, texts) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.texts));
         let texts = texts.words();
         let (scan, recording) = (self.scan, self.scan.recording);
-        let run = |row: &ExecRow| recording.runs.get(row.run? as usize);
-        let start = |row: &ExecRow| recording.starts.get(row.run? as usize);
-        let knows = &recording.knows;
+        let run = |row: &ExecRow| recording.runs().get(row.run? as usize);
+        let start = |row: &ExecRow| recording.starts().unwrap_or_default().get(row.run? as usize);
+        let knows = recording.knows();
         let mut frame = Frame::new(self.schema, scan.wanted, rows.len());
         frame.options("exec_id", || rows.iter().map(|row| row.run).collect());
         frame.values("process_id", || rows.iter().map(|row| row.process).collect());

@@ -50,10 +50,10 @@ impl<'a> Scan<'a> {
         batch_rows: usize,
     ) -> Self {
         let (mut task_of, mut process_of) = (Serials::default(), Serials::default());
-        for (at, task) in recording.tasks.iter().enumerate() {
+        for (at, task) in recording.tasks().iter().enumerate() {
             task_of.insert(task.serial, at);
         }
-        for (at, process) in recording.processes.iter().enumerate() {
+        for (at, process) in recording.processes().iter().enumerate() {
             process_of.insert(process.serial, at);
         }
         let runs = RunsOf::new(recording);
@@ -66,24 +66,26 @@ impl<'a> Scan<'a> {
 
     /// Index of the process that a task belongs to.
     fn process_of_task(&self, serial: u32) -> Option<usize> {
-        self.task_of.get(serial).map(|task| self.recording.tasks[task].process())
+        self.task_of.get(serial).map(|task| self.recording.tasks()[task].process())
     }
 
     fn serial_of(&self, process: usize) -> Option<u32> {
-        self.recording.processes.get(process).map(|process| process.serial)
+        self.recording.processes().get(process).map(|process| process.serial)
     }
 
     /// The step of the process of this serial number.
     fn step_of(&self, serial: u32) -> Option<u32> {
-        self.recording.steps.of_process(number(self.process_of.get(serial)?))
+        self.recording.steps().of_process(number(self.process_of.get(serial)?))
     }
 
     /// The program that a process was running at a given time.
     fn ran(&self, process: usize, time_ns: u64) -> Ran {
         let mut ran = self.runs.at(self.recording, process, time_ns);
         ran.program = match ran.exec {
-            Some(run) => self.recording.runs.get(run as usize).map(|run| run.program),
-            None => self.recording.processes.get(process).map(|process| number(process.program())),
+            Some(run) => self.recording.runs().get(run as usize).map(|run| run.program),
+            None => {
+                self.recording.processes().get(process).map(|process| number(process.program()))
+            }
         };
         ran
     }
@@ -234,8 +236,8 @@ struct RunsOf {
 
 impl RunsOf {
     fn new(recording: &Recording) -> Self {
-        let mut starts = vec![0u32; recording.processes.len() + 1];
-        for run in &recording.runs {
+        let mut starts = vec![0u32; recording.processes().len() + 1];
+        for run in recording.runs() {
             if let Some(count) = starts.get_mut(run.process as usize + 1) {
                 *count += 1;
             }
@@ -246,8 +248,8 @@ impl RunsOf {
             *start = sum;
         }
         let mut next = starts.clone();
-        let mut runs = vec![0; recording.runs.len()];
-        for (at, run) in recording.runs.iter().enumerate() {
+        let mut runs = vec![0; recording.runs().len()];
+        for (at, run) in recording.runs().iter().enumerate() {
             if let Some(place) = next.get_mut(run.process as usize) {
                 if let Some(slot) = runs.get_mut(*place as usize) {
                     *slot = number(at);
@@ -266,13 +268,13 @@ impl RunsOf {
     /// The run that a process was in; its forker's before its own first one.
     fn at(&self, recording: &Recording, process: usize, time_ns: u64) -> Ran {
         let of = self.of(process);
-        let begins = |run: &u32| recording.runs.get(*run as usize).map_or(0, |run| run.time_ns);
+        let begins = |run: &u32| recording.runs().get(*run as usize).map_or(0, |run| run.time_ns);
         let begun = of.partition_point(|run| begins(run) <= time_ns);
         let last = begun.checked_sub(1).and_then(|last| of.get(last));
         Ran {
             exec: match last {
                 Some(run) => Some(*run),
-                None => recording.processes.get(process).and_then(|process| process.spawned_in()),
+                None => recording.processes().get(process).and_then(|process| process.spawned_in()),
             },
             program: None,
             from_ns: last.map_or(0, begins),

@@ -43,7 +43,7 @@ impl<'s> Samples<'s> {
 
     fn flush(&mut self, sink: Sink<'_>) -> Result<(), TableError> {
         let rows = std::mem::take(&mut self.rows);
-        let page_bytes = u64::from(self.scan.recording.header.page_bytes);
+        let page_bytes = u64::from(self.scan.recording.header().page_bytes);
         let mut frame = Frame::new(self.schema, self.scan.wanted, rows.len());
         frame.values("thread_id", || rows.iter().map(|row| row.head.task).collect());
         frame.values("process_id", || rows.iter().map(|row| row.process).collect());
@@ -56,7 +56,7 @@ impl<'s> Samples<'s> {
             let of = |state: u16| STATES.iter().position(|known| u16::from(known.0) == state);
             rows.iter().map(|row| of(row.state).map(number)).collect()
         });
-        let knows = |quantity| self.scan.recording.knows.all(&[quantity]);
+        let knows = |quantity| self.scan.recording.knows().all(&[quantity]);
         for (name, quantity, of) in [
             ("cpu_ns", Quantity::Cpu, (|s| s.run_ns) as fn(&Sample) -> u64),
             ("run_delay_ns", Quantity::RunDelay, |s| s.run_delay_ns),

@@ -233,6 +233,6 @@ pub(crate) fn trace_without(
     let file = NamedTempFile::new().unwrap();
     std::fs::write(file.path(), writer.finish(&trailer).unwrap().0).unwrap();
     let recording = Recording::load(file.path(), &Rules::built_in()).unwrap();
-    assert_eq!(recording.damage, []);
+    assert_eq!(recording.damage(), []);
     (recording, file)
 }

@@ -21,10 +21,10 @@ impl Lanes {
     /// A lane for each of the categories with the largest share of the chosen processes, or of the
     /// CPU time.
     pub(crate) fn of(recording: &Recording, chosen: &[bool]) -> Self {
-        let categories = recording.categories.len();
+        let categories = recording.categories().len();
         let mut processes = vec![0_u64; categories];
         let mut cpu_ns = vec![0_u64; categories];
-        for (process, chosen) in recording.processes.iter().zip(chosen) {
+        for (process, chosen) in recording.processes().iter().zip(chosen) {
             let category = recording.category_of(process);
             if *chosen && category < categories {
                 processes[category] += 1;
@@ -45,7 +45,7 @@ impl Lanes {
         for category in &ranked {
             of_category[*category] = number(lanes.len());
             lanes.push(Lane {
-                name: recording.categories[*category].clone(),
+                name: recording.categories()[*category].clone(),
                 processes: 0,
                 threads: 0,
                 is_rest: false,
@@ -76,7 +76,7 @@ impl Lanes {
 
     /// The lanes, with the number of processes and threads in each.
     pub(crate) fn counted_processes(mut self, recording: &Recording) -> Vec<Lane> {
-        for process in &recording.processes {
+        for process in recording.processes() {
             let at = self.of_process(recording, process) as usize;
             let tasks = process.tasks().len() as u64;
             if let Some(lane) = self.lanes.get_mut(at) {

@@ -35,17 +35,17 @@ pub fn gantt(
     let Rows { bars, tasks } = rows(recording, view, &chosen, &lanes);
     let strips = Strips::of(recording, chosen.from_ns, chosen.until_ns, BINS_MAX);
     let threads = bars.iter().filter(|bar| bar.is_thread).count();
-    let all_threads = recording.tasks.iter().filter(|task| task.is_thread).count();
+    let all_threads = recording.tasks().iter().filter(|task| task.is_thread).count();
     Ok(Gantt {
-        title: recording.header.command.join(" "),
+        title: recording.header().command.join(" "),
         view: view.clone(),
-        left_out_processes: (recording.processes.len() - (bars.len() - threads)) as u64,
+        left_out_processes: (recording.processes().len() - (bars.len() - threads)) as u64,
         left_out_threads: if view.threads { (all_threads - threads) as u64 } else { 0 },
         from_ns: chosen.from_ns,
         until_ns: chosen.until_ns,
         strips: strips.all(recording, &lanes, options.cores(recording)),
         lanes: lanes.counted(&bars),
-        names: recording.programs.iter().map(|program| program.name.clone()).collect(),
+        names: recording.programs().iter().map(|program| program.name.clone()).collect(),
         marks: marks(recording, &chosen),
         path: path::pieces(recording, &bars, path::of_tasks(recording, &tasks)),
         bars,
@@ -55,9 +55,9 @@ pub fn gantt(
 
 /// The marks within the displayed time.
 fn marks(recording: &Recording, chosen: &Chosen) -> Vec<Mark> {
-    let since = |time_ns: u64| time_ns.saturating_sub(recording.first_ns);
+    let since = |time_ns: u64| time_ns.saturating_sub(recording.first_ns());
     let shown = |at_ns: &u64| (chosen.from_ns..=chosen.until_ns).contains(at_ns);
-    let all = recording.marks.all.iter().map(|mark| (since(mark.time_ns), &mark.name));
+    let all = recording.marks().all.iter().map(|mark| (since(mark.time_ns), &mark.name));
     let shown = all.filter(|(at_ns, _)| shown(at_ns));
     shown.map(|(at_ns, name)| Mark { at: at_ns as f64, name: name.clone() }).collect()
 }
@@ -78,7 +78,7 @@ fn rows(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes)
     let (mut bars, mut tasks): (Vec<Bar>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut bar_of: Vec<Option<u32>> = vec![None; parents.len()];
     for at in rows {
-        let process = &recording.processes[at];
+        let process = &recording.processes()[at];
         // A parent's row precedes its children's in either order.
         let parent = parents[at].and_then(|parent| bar_of[parent]);
         let depth = parent.map_or(0, |parent| bars[parent as usize].depth + 1);
@@ -100,8 +100,8 @@ fn rows(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes)
         if !view.threads {
             continue;
         }
-        for at in process.tasks().filter(|task| recording.tasks[*task].is_thread) {
-            let task = &recording.tasks[at];
+        for at in process.tasks().filter(|task| recording.tasks()[*task].is_thread) {
+            let task = &recording.tasks()[at];
             let ended_ns = task.ended_ns();
             let (begin_ns, end_ns) = life(recording, task.born_ns, ended_ns);
             if chosen.is_in_time(begin_ns, end_ns) {
@@ -125,8 +125,8 @@ fn rows(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes)
 /// The lifetime of a task or process, relative to the start of the recording.
 fn life(recording: &Recording, born_ns: u64, ended_ns: Option<u64>) -> (u64, u64) {
     // The birth time of a task that no record announced may be arbitrary.
-    let begin_ns = born_ns.saturating_sub(recording.first_ns).min(recording.recorded_ns());
-    let end_ns = ended_ns.unwrap_or(recording.last_ns).saturating_sub(recording.first_ns);
+    let begin_ns = born_ns.saturating_sub(recording.first_ns()).min(recording.recorded_ns());
+    let end_ns = ended_ns.unwrap_or(recording.last_ns()).saturating_sub(recording.first_ns());
     (begin_ns, end_ns.max(begin_ns))
 }
 
@@ -137,7 +137,7 @@ fn number(at: usize) -> u32 {
 /// The nearest chosen ancestor of each process; parents precede their children.
 fn nearest_chosen(recording: &Recording, chosen: &[bool]) -> Vec<Option<usize>> {
     let mut nearest: Vec<Option<usize>> = Vec::with_capacity(chosen.len());
-    for (at, process) in recording.processes.iter().enumerate() {
+    for (at, process) in recording.processes().iter().enumerate() {
         let parent = process.parent().filter(|parent| *parent < at);
         nearest.push(parent.and_then(
             |parent| {

@@ -15,7 +15,7 @@ pub(super) fn of_tasks<'a>(
     let bar_of: FastMap<usize, usize> =
         tasks.iter().enumerate().map(|(bar, task)| (*task, bar)).collect();
     move |task| {
-        let process = &recording.processes[recording.tasks[task].process()];
+        let process = &recording.processes()[recording.tasks()[task].process()];
         bar_of.get(&task).or_else(|| bar_of.get(&process.tasks().next()?)).copied()
     }
 }
@@ -34,7 +34,7 @@ pub(super) fn pieces(
             continue;
         };
         let since = |time_ns: u64| {
-            (time_ns - recording.first_ns).clamp(of.begin_ns, of.end_ns.max(of.begin_ns))
+            (time_ns - recording.first_ns()).clamp(of.begin_ns, of.end_ns.max(of.begin_ns))
         };
         let (begin_ns, end_ns) = (since(part.begin_ns), since(part.end_ns));
         match pieces.last_mut() {

@@ -25,7 +25,7 @@ pub(super) fn gantt(
     options: &Options,
 ) -> Result<Gantt, AnalysisError> {
     let error = |what: String, why: &str| AnalysisError::View { what, why: why.to_owned() };
-    if recording.steps.all.is_empty() {
+    if recording.steps().all.is_empty() {
         return Err(error("a chart of steps".to_owned(), "the recording has none (docs/steps.md)"));
     }
     if view.threads || view.subtree.is_some() {
@@ -35,9 +35,9 @@ pub(super) fn gantt(
     let times = GanttView { only: Vec::new(), ..view.clone() };
     let window = Chosen::of(recording, &times)?;
     let sums = sums(recording);
-    let groups: Vec<String> = recording.steps.all.iter().map(group_of).collect();
+    let groups: Vec<String> = recording.steps().all.iter().map(group_of).collect();
     let names: Vec<String> =
-        recording.steps.all.iter().map(|step| step.named.name.clone()).collect();
+        recording.steps().all.iter().map(|step| step.named.name.clone()).collect();
     if let Some(none) = view.only.iter().find(|it| !groups.contains(it) && !names.contains(it)) {
         let why = match nearest(none, groups.iter().chain(&names).map(String::as_str)) {
             Some(meant) => format!("no step or group of this name; did you mean {meant:?}?"),
@@ -56,7 +56,7 @@ pub(super) fn gantt(
     let (lanes, lane_of) = lanes(&groups, &sums, &chosen);
     // A whole comes before its parts.
     let mut above: Vec<Option<usize>> = Vec::with_capacity(names.len());
-    for step in &recording.steps.all {
+    for step in &recording.steps().all {
         let parent = step.parent.map(|parent| parent as usize);
         above.push(parent.and_then(|at| if chosen[at] { Some(at) } else { above[at] }));
     }
@@ -76,11 +76,11 @@ pub(super) fn gantt(
     let bars: Vec<Bar> = rows
         .iter()
         .map(|at| {
-            let run = &recording.runs[recording.steps.all[*at].run as usize];
+            let run = &recording.runs()[recording.steps().all[*at].run as usize];
             Bar {
                 lane: lane_of(&groups[*at]),
                 name: number(*at),
-                pid: recording.processes[run.process as usize].pid,
+                pid: recording.processes()[run.process as usize].pid,
                 begin_ns: times[*at].0,
                 end_ns: times[*at].1,
                 depth: number(depth(*at)),
@@ -94,13 +94,13 @@ pub(super) fn gantt(
     let by_category = Lanes::of(recording, &window.processes);
     let all = strips.all(recording, &by_category, options.cores(recording));
     let bar_of_task = |task: usize| {
-        let process = number(recording.tasks.get(task)?.process());
-        let step = recording.steps.of_process(process)?;
-        recording.steps.up(step).find_map(|step| bar_of[step as usize])
+        let process = number(recording.tasks().get(task)?.process());
+        let step = recording.steps().of_process(process)?;
+        recording.steps().up(step).find_map(|step| bar_of[step as usize])
     };
     let left_out = chosen.iter().filter(|chosen| !**chosen).count() as u64;
     Ok(Gantt {
-        title: recording.header.command.join(" "),
+        title: recording.header().command.join(" "),
         view: view.clone(),
         left_out_processes: left_out,
         left_out_threads: 0,
@@ -119,7 +119,7 @@ pub(super) fn gantt(
 /// Begin and end of a step, since the start of the recording.
 fn times_of(recording: &Recording, sum: &StepSum) -> (u64, u64) {
     let since =
-        |time_ns: u64| time_ns.saturating_sub(recording.first_ns).min(recording.recorded_ns());
+        |time_ns: u64| time_ns.saturating_sub(recording.first_ns()).min(recording.recorded_ns());
     let begin_ns = since(sum.begin_ns);
     (begin_ns, since(sum.end_ns).max(begin_ns))
 }

@@ -17,8 +17,8 @@ pub(crate) struct Strips {
 impl Strips {
     /// Strips of at most `bins_max` bins for a time window.
     pub(crate) fn of(recording: &Recording, from_ns: u64, until_ns: u64, bins_max: usize) -> Self {
-        let bins = &recording.bins;
-        let start_ns = recording.first_ns;
+        let bins = recording.bins();
+        let start_ns = recording.first_ns();
         let first = bins.bin_of(start_ns.saturating_add(from_ns));
         let end = bins.bin_of(start_ns.saturating_add(until_ns.saturating_sub(1))) + 1;
         let merged = (end - first).div_ceil(bins_max).max(1);
@@ -41,7 +41,7 @@ impl Strips {
 
     /// Every strip that is not empty.
     pub(crate) fn all(&self, recording: &Recording, lanes: &Lanes, cores: u32) -> Vec<Strip> {
-        let of = |quantity: BinSeries| recording.bins.of(quantity);
+        let of = |quantity: BinSeries| recording.bins().of(quantity);
         let cores_mark = Mark {
             at: f64::from(cores),
             name: format!("{cores} {}", if cores == 1 { "core" } else { "cores" }),
@@ -117,7 +117,7 @@ impl Strips {
 
     /// A series of events per second.
     pub(crate) fn rate(&self, name: &str, recording: &Recording, quantity: BinSeries) -> Series {
-        series(name, self.per_second(recording.bins.of(quantity)))
+        series(name, self.per_second(recording.bins().of(quantity)))
     }
 
     fn sums<'a>(&'a self, values: &'a [f64]) -> impl Iterator<Item = (f64, u64)> {
@@ -137,8 +137,8 @@ impl Strips {
 
     /// Means over the known bins; a gap before the first of them.
     pub(crate) fn mean(&self, name: &str, recording: &Recording, quantity: BinSeries) -> Series {
-        let values = recording.bins.of(quantity);
-        let known_from = recording.bins.known_from(quantity);
+        let values = recording.bins().of(quantity);
+        let known_from = recording.bins().known_from(quantity);
         let mean = |range: &std::ops::Range<usize>| {
             let known = values.get(range.start.max(known_from)..range.end)?;
             (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
@@ -149,9 +149,9 @@ impl Strips {
 
 /// CPU time and births in each bin, by lane.
 fn by_category(recording: &Recording, lanes: &Lanes) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
-    let mut cpu_ns = vec![vec![0.0; recording.bins.len()]; lanes.len()];
+    let mut cpu_ns = vec![vec![0.0; recording.bins().len()]; lanes.len()];
     let mut births = cpu_ns.clone();
-    for (category, bins) in recording.bins.categories.iter().enumerate() {
+    for (category, bins) in recording.bins().categories.iter().enumerate() {
         let lane = lanes.of_category(category);
         if lane < lanes.len() {
             add(&mut cpu_ns[lane], &bins.user_ns);

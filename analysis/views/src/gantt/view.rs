@@ -42,7 +42,7 @@ impl Chosen {
             min_life_ns: view.min_life_ns.unwrap_or(0),
         };
         chosen.processes = recording
-            .processes
+            .processes()
             .iter()
             .map(|process| life(recording, process.born_ns, process.ended_ns()))
             .map(|(begin_ns, end_ns)| chosen.is_in_time(begin_ns, end_ns))
@@ -72,12 +72,14 @@ impl Chosen {
 
 /// Processes of these categories or programs.
 fn of_kind(recording: &Recording, names: &[String]) -> Result<Vec<bool>, AnalysisError> {
-    let mut wanted = vec![false; recording.programs.len()];
+    let mut wanted = vec![false; recording.programs().len()];
     for name in names {
         let mut found = false;
-        for (at, program) in recording.programs.iter().enumerate() {
-            let category =
-                recording.category_of.get(at).and_then(|at| recording.categories.get(*at));
+        for (at, program) in recording.programs().iter().enumerate() {
+            let category = recording
+                .category_of_programs()
+                .get(at)
+                .and_then(|at| recording.categories().get(*at));
             if program.name == *name || category == Some(name) {
                 wanted[at] = true;
                 found = true;
@@ -88,26 +90,26 @@ fn of_kind(recording: &Recording, names: &[String]) -> Result<Vec<bool>, Analysi
                 what: format!("only {name:?}"),
                 why: format!(
                     "no category or program has this name; the categories are {}",
-                    recording.categories.join(", ")
+                    recording.categories().join(", ")
                 ),
             });
         }
     }
-    Ok(recording.processes.iter().map(|process| wanted[process.program()]).collect())
+    Ok(recording.processes().iter().map(|process| wanted[process.program()]).collect())
 }
 
 /// Processes with this pid or program, and their descendants.
 fn below(recording: &Recording, root: &str) -> Result<Vec<bool>, AnalysisError> {
     let mut below: Vec<bool> = match root.parse::<i32>() {
-        Ok(pid) => recording.processes.iter().map(|process| process.pid == pid).collect(),
+        Ok(pid) => recording.processes().iter().map(|process| process.pid == pid).collect(),
         Err(_) => {
-            let name_of = |program: usize| recording.programs.get(program).map(|p| &*p.name);
+            let name_of = |program: usize| recording.programs().get(program).map(|p| &*p.name);
             let mut ran: Vec<bool> = recording
-                .processes
+                .processes()
                 .iter()
                 .map(|process| process.execs > 0 && name_of(process.program()) == Some(root))
                 .collect();
-            for run in &recording.runs {
+            for run in recording.runs() {
                 if name_of(run.program as usize) == Some(root) {
                     ran[run.process as usize] = true;
                 }
@@ -123,7 +125,7 @@ fn below(recording: &Recording, root: &str) -> Result<Vec<bool>, AnalysisError> 
                 .to_owned(),
         });
     }
-    for (at, process) in recording.processes.iter().enumerate() {
+    for (at, process) in recording.processes().iter().enumerate() {
         if let Some(parent) = process.parent().filter(|parent| *parent < at) {
             below[at] |= below[parent];
         }

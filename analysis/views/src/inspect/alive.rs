@@ -51,9 +51,9 @@ pub enum AliveSort {
 pub fn alive(recording: &Recording, path: &Path, view: &AliveView) -> Result<Alive, AnalysisError> {
     let from_ns = clock_time(recording, view.from_ns)?;
     let to_ns = view.to_ns.map(|to_ns| clock_time(recording, to_ns)).transpose()?;
-    let all: Vec<usize> = (0..recording.processes.len())
+    let all: Vec<usize> = (0..recording.processes().len())
         .filter(|at| {
-            let process = &recording.processes[*at];
+            let process = &recording.processes()[*at];
             let began = process.born_ns <= to_ns.unwrap_or(from_ns);
             began && process.ended_ns().is_none_or(|ended_ns| ended_ns > from_ns)
         })
@@ -78,14 +78,14 @@ pub fn alive(recording: &Recording, path: &Path, view: &AliveView) -> Result<Ali
         AliveSort::Rss => processes.sort_by_key(|p| (Reverse(p.rss_bytes), p.born_ns)),
         AliveSort::Pid => processes.sort_by_key(|p| (p.pid, p.born_ns)),
     }
-    let knows_waits = recording.knows.all(&[Quantity::Waits]);
+    let knows_waits = recording.knows().all(&[Quantity::Waits]);
     Ok(Alive {
         from_ns: view.from_ns,
         to_ns: view.to_ns,
         processes,
-        waits_min_ns: recording.header.waits_min_ns.filter(|_| knows_waits),
-        interval_ns: recording.header.interval_ns,
-        not_known: recording.knows.why_not(&[
+        waits_min_ns: recording.header().waits_min_ns.filter(|_| knows_waits),
+        interval_ns: recording.header().interval_ns,
+        not_known: recording.knows().why_not(&[
             Quantity::Forks,
             Quantity::Execs,
             Quantity::Argv,
@@ -97,9 +97,9 @@ pub fn alive(recording: &Recording, path: &Path, view: &AliveView) -> Result<Ali
 
 /// The run that each process was in by some time: its own, or its forker's at the fork.
 fn runs(recording: &Recording, all: &[usize], wanted: &Bits, time_ns: u64) -> FastMap<usize, u32> {
-    let forkers = all.iter().filter_map(|at| Some((*at, recording.processes[*at].spawned_in()?)));
+    let forkers = all.iter().filter_map(|at| Some((*at, recording.processes()[*at].spawned_in()?)));
     let mut runs: FastMap<usize, u32> = forkers.collect();
-    for (number, run) in (0..).zip(&recording.runs) {
+    for (number, run) in (0..).zip(recording.runs()) {
         let process = run.process as usize;
         if run.time_ns <= time_ns && wanted.contains(process) {
             runs.insert(process, number);
@@ -111,7 +111,7 @@ fn runs(recording: &Recording, all: &[usize], wanted: &Bits, time_ns: u64) -> Fa
 /// The last reading of the RSS of each process until some time: when, and how much.
 fn readings(recording: &Recording, until_ns: u64) -> FastMap<usize, (u64, u64)> {
     let mut last: FastMap<usize, (u64, u64)> = FastMap::default();
-    for reading in &recording.memory_readings {
+    for reading in recording.memory_readings().unwrap_or_default() {
         let (time_ns, rss_bytes) = (reading.record.head.time_ns, reading.record.rss_bytes);
         if time_ns <= until_ns {
             let known = last.entry(reading.process).or_default();
@@ -139,13 +139,13 @@ impl Then<'_> {
     fn arguments(&self, path: &Path) -> Result<Arguments, AnalysisError> {
         let recording = self.recording;
         let mut arguments = Arguments::default();
-        if !recording.knows.all(&[Quantity::Argv]) {
+        if !recording.knows().all(&[Quantity::Argv]) {
             return Ok(arguments);
         }
         let mut wanted = Bits::default();
         let mut at_time: FastMap<(usize, u64), u32> = FastMap::default();
         for number in self.runs.values() {
-            let Some(run) = recording.runs.get(*number as usize) else { continue };
+            let Some(run) = recording.runs().get(*number as usize) else { continue };
             wanted.insert(run.process as usize);
             at_time.insert((run.process as usize, run.time_ns), *number);
         }
@@ -167,12 +167,12 @@ impl Then<'_> {
 
     fn process(&self, at: usize, arguments: &Arguments) -> AliveProcess {
         let recording = self.recording;
-        let process = &recording.processes[at];
+        let process = &recording.processes()[at];
         let run = self.runs.get(&at).copied();
-        let ran = run.and_then(|run| recording.runs.get(run as usize));
+        let ran = run.and_then(|run| recording.runs().get(run as usize));
         let program = ran.map_or(process.program(), |run| run.program as usize);
         let state = self.state(process);
-        let cpu = recording.knows.some(&[Quantity::Cpu], self.cpu(process));
+        let cpu = recording.knows().some(&[Quantity::Cpu], self.cpu(process));
         let (rss_bytes, rss_read_ns) = self.rss(at).unzip();
         let until_ns = self.to_ns.unwrap_or(self.from_ns);
         let ended_ns = process.ended_ns().unwrap_or(u64::MAX);
@@ -195,7 +195,7 @@ impl Then<'_> {
             cpu_high_ns: cpu.map(|cpu| cpu.high_ns),
             rss_bytes,
             rss_read_ns: rss_read_ns.map(|time_ns| since(recording, time_ns)),
-            program: recording.programs.get(program).map_or_else(String::new, |p| p.name.clone()),
+            program: recording.programs().get(program).map_or_else(String::new, |p| p.name.clone()),
             arguments: run.and_then(|run| arguments.get(&run)).cloned(),
             is_fork: ran.is_some_and(|run| run.process as usize != at),
         }
@@ -221,7 +221,7 @@ impl Then<'_> {
 
     fn threads(&self, process: &Process) -> u64 {
         let until_ns = self.to_ns.unwrap_or(self.from_ns);
-        let tasks = process.tasks().map(|task| &self.recording.tasks[task]);
+        let tasks = process.tasks().map(|task| &self.recording.tasks()[task]);
         let alive = tasks.filter(|task| {
             let ended = task.ended_ns().is_some_and(|ended_ns| ended_ns <= self.from_ns);
             task.born_ns <= until_ns && !ended && !task.zombie
@@ -233,7 +233,7 @@ impl Then<'_> {
     /// its end.
     fn parent(&self, process: &Process, time_ns: u64) -> Option<i32> {
         let alive = |at: usize| {
-            Some(&self.recording.processes[at]).filter(|parent| is_alive(parent, time_ns))
+            Some(&self.recording.processes()[at]).filter(|parent| is_alive(parent, time_ns))
         };
         let parent = process.parent().and_then(alive);
         parent.or_else(|| process.reaper().and_then(alive)).map(|parent| parent.pid)
@@ -242,11 +242,11 @@ impl Then<'_> {
     /// The last reading of the RSS of the program that ran, with its time.
     fn rss(&self, at: usize) -> Option<(u64, u64)> {
         let recording = self.recording;
-        let process = &recording.processes[at];
-        let ran = self.runs.get(&at).and_then(|run| recording.runs.get(*run as usize));
+        let process = &recording.processes()[at];
+        let ran = self.runs.get(&at).and_then(|run| recording.runs().get(*run as usize));
         let since_ns = ran.map_or(0, |run| run.time_ns).max(process.born_ns);
         let until_ns = self.to_ns.unwrap_or(self.from_ns);
-        let page_bytes = u64::from(recording.header.page_bytes);
+        let page_bytes = u64::from(recording.header().page_bytes);
         let samples = process.tasks().filter_map(|task| self.samples.around(task, 1).before);
         let sampled = samples
             .map(|sample| (sample.head.time_ns, sample.rss_pages.saturating_mul(page_bytes)));

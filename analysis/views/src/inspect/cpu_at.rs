@@ -38,7 +38,7 @@ impl<const N: usize> Samples<N> {
         wanted: &Bits,
     ) -> Result<Self, AnalysisError> {
         let mut place = Serials::default();
-        for (at, task) in recording.tasks.iter().enumerate() {
+        for (at, task) in recording.tasks().iter().enumerate() {
             if wanted.contains(task.process()) {
                 place.insert(task.serial, at);
             }
@@ -69,7 +69,7 @@ impl<const N: usize> Samples<N> {
     /// CPU time that a process had used by one of the times.
     pub(super) fn cpu(&self, recording: &Recording, process: &Process, which: usize) -> CpuAt {
         let Some(time_ns) = self.times_ns.get(which).copied() else { return CpuAt::default() };
-        let of = |at: usize| cpu_of(&recording.tasks[at], self.around(at, which), time_ns);
+        let of = |at: usize| cpu_of(&recording.tasks()[at], self.around(at, which), time_ns);
         process.tasks().map(of).fold(CpuAt::default(), CpuAt::plus)
     }
 }
@@ -155,7 +155,7 @@ mod tests {
         let times = [0, S, 1500 * MS, 1950 * MS, 2500 * MS, 3 * S].map(|ns| BEGIN_NS + ns);
         let samples = Samples::read(&recording, file.path(), times, &wanted).unwrap();
         let of = |which| {
-            let cpu = samples.cpu(&recording, &recording.processes[0], which);
+            let cpu = samples.cpu(&recording, &recording.processes()[0], which);
             (cpu.low_ns / MS, cpu.likely_ns / MS, cpu.high_ns / MS)
         };
         assert_eq!(of(0), (0, 0, 0));

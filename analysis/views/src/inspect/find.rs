@@ -52,7 +52,7 @@ pub enum Chosen {
 /// If there is none.
 pub fn choose(recording: &Recording, wanted: &Wanted) -> Result<Chosen, AnalysisError> {
     let all = match find(recording, wanted)? {
-        Found::One(at) => return Ok(Chosen::One(recording.processes[at].serial)),
+        Found::One(at) => return Ok(Chosen::One(recording.processes()[at].serial)),
         Found::Several(all) => all,
         Found::Program(programs) => relatives::that_ran(recording, &programs).0,
     };
@@ -61,7 +61,7 @@ pub fn choose(recording: &Recording, wanted: &Wanted) -> Result<Chosen, Analysis
 
 /// The process with a serial, by index.
 pub(super) fn of_serial(recording: &Recording, serial: u32) -> Result<usize, AnalysisError> {
-    let at = recording.processes.iter().position(|process| process.serial == serial);
+    let at = recording.processes().iter().position(|process| process.serial == serial);
     at.ok_or_else(|| none(format!("serial {serial}"), "no process has this serial"))
 }
 
@@ -76,11 +76,11 @@ pub(super) fn find(recording: &Recording, wanted: &Wanted) -> Result<Found, Anal
 
 fn of_pid(recording: &Recording, pid: i32, at_ns: Option<u64>) -> Result<Found, AnalysisError> {
     let at_clock_ns = at_ns.map(|at_ns| clock_time(recording, at_ns)).transpose()?;
-    let processes = || recording.processes.iter().enumerate();
+    let processes = || recording.processes().iter().enumerate();
     let mut all: Vec<usize> =
         processes().filter(|(_, process)| process.pid == pid).map(|(at, _)| at).collect();
     if all.is_empty() {
-        let threads = recording.tasks.iter().filter(|task| task.tid() == Some(pid));
+        let threads = recording.tasks().iter().filter(|task| task.tid() == Some(pid));
         all = threads.map(|task| task.process()).collect();
         all.dedup();
     }
@@ -91,7 +91,7 @@ fn of_pid(recording: &Recording, pid: i32, at_ns: Option<u64>) -> Result<Found, 
     }
     let alive: Vec<usize> = match at_clock_ns {
         Some(time_ns) => {
-            let alive = |at: &usize| is_alive(&recording.processes[*at], time_ns);
+            let alive = |at: &usize| is_alive(&recording.processes()[*at], time_ns);
             all.iter().copied().filter(alive).collect()
         }
         None => all.clone(),
@@ -114,7 +114,7 @@ const LIVES_MAX: usize = 3;
 
 /// "one from 1.20 s to 1.50 s".
 fn life(recording: &Recording, at: usize) -> String {
-    let process = &recording.processes[at];
+    let process = &recording.processes()[at];
     let born = time(since(recording, process.born_ns));
     match process.ended_ns() {
         Some(ended_ns) => format!("one from {born} to {}", time(since(recording, ended_ns))),
@@ -124,10 +124,10 @@ fn life(recording: &Recording, at: usize) -> String {
 
 fn of_program(recording: &Recording, name: &str) -> Result<Found, AnalysisError> {
     let what = || format!("{name:?}");
-    if let Some(why) = recording.knows.why_not(&Quantity::WHO) {
+    if let Some(why) = recording.knows().why_not(&Quantity::WHO) {
         return Err(none(what(), &format!("programs are not known ({why})")));
     }
-    let programs = || recording.programs.iter().enumerate();
+    let programs = || recording.programs().iter().enumerate();
     let found: Vec<usize> =
         programs().filter(|(_, program)| program.name == name).map(|(at, _)| at).collect();
     if found.is_empty() {
@@ -136,9 +136,9 @@ fn of_program(recording: &Recording, name: &str) -> Result<Found, AnalysisError>
             [one] => return Ok(Found::One(*one)),
             several => return Ok(Found::Several(several.to_vec())),
         }
-        let steps = recording.steps.all.iter().map(|step| &*step.named.name);
-        let names = recording.programs.iter().map(|program| &*program.name).chain(steps);
-        let nothing = match recording.steps.all.is_empty() {
+        let steps = recording.steps().all.iter().map(|step| &*step.named.name);
+        let names = recording.programs().iter().map(|program| &*program.name).chain(steps);
+        let nothing = match recording.steps().all.is_empty() {
             true => "no process ran such a program",
             false => "neither a program nor a step of this name ran",
         };
@@ -157,9 +157,9 @@ fn of_program(recording: &Recording, name: &str) -> Result<Found, AnalysisError>
 
 /// The first processes of the steps of this name, or if there is none, of those of this group.
 fn of_step(recording: &Recording, name: &str) -> Vec<usize> {
-    let steps = || recording.steps.all.iter();
+    let steps = || recording.steps().all.iter();
     let first = |step: &Step| {
-        let run = recording.runs.get(step.run as usize);
+        let run = recording.runs().get(step.run as usize);
         run.map(|run| run.process as usize)
     };
     let named: Vec<usize> =

@@ -49,25 +49,25 @@ pub(super) fn details(
     at: usize,
 ) -> Result<ProcessDetails, AnalysisError> {
     let told = read(recording, path, at)?;
-    let process = &recording.processes[at];
+    let process = &recording.processes()[at];
     let status = known_status(process);
     let outcome = status.map(Outcome::of_status);
     let signal = outcome.and_then(Outcome::signal);
     let below = Below::of(recording);
-    let children = (at + 1..recording.processes.len())
+    let children = (at + 1..recording.processes().len())
         .filter(|child| relatives::parent(recording, *child) == Some(at));
-    let knows = &recording.knows;
+    let knows = recording.knows();
     let adopted_by = process.reaper().filter(|reaper| Some(*reaper) != process.parent());
     // Attached by its recorder when it was created.
     let is_command = recording.root().is_some_and(|root| root.serial == process.serial);
-    let founder = process.tasks().next().map(|task| &recording.tasks[task]);
+    let founder = process.tasks().next().map(|task| &recording.tasks()[task]);
     Ok(ProcessDetails {
         process: relative(recording, at),
         role: recording.role_of(process).map(str::to_owned),
         born_ns: since(recording, process.born_ns),
         birth_recorded: founder.is_some_and(|task| task.forked) || is_command,
         ended_ns: process.ended_ns().map(|ended_ns| since(recording, ended_ns)),
-        let_go: recording.blind.let_go.contains(&at),
+        let_go: recording.blind().let_go.contains(&at),
         life_ns: process.life_ns(),
         outcome: outcome.map(|outcome| outcome.name().into_owned()),
         core_dump: signal.is_some() && status.is_some_and(dumped_core),
@@ -100,13 +100,13 @@ pub(super) fn details(
 
 /// The steps that a process belongs to, innermost first.
 fn own_steps(recording: &Recording, at: usize) -> Vec<OwnStep> {
-    let steps = &recording.steps;
+    let steps = recording.steps();
     let innermost = u32::try_from(at).ok().and_then(|at| steps.of_process(at));
     let Some(innermost) = innermost else { return Vec::new() };
     let sums = sums(recording);
     let own = |number: u32| {
         let (step, sum) = (&steps.all[number as usize], &sums[number as usize]);
-        let run = recording.runs.get(step.run as usize);
+        let run = recording.runs().get(step.run as usize);
         OwnStep {
             step: step.named.name.clone(),
             group: group_of(step),
@@ -121,11 +121,11 @@ fn own_steps(recording: &Recording, at: usize) -> Vec<OwnStep> {
 
 /// Details of a process that only the trace has, not the recording.
 fn read(recording: &Recording, path: &Path, at: usize) -> Result<FromTrace, AnalysisError> {
-    let process = &recording.processes[at];
+    let process = &recording.processes()[at];
     let (missed, searched) = looked_up::read(recording, at, path)?;
     let mut told = FromTrace { missed, ..FromTrace::default() };
     let programs: HashMap<u64, u32> = recording
-        .runs
+        .runs()
         .iter()
         .filter(|run| run.process as usize == at)
         .map(|run| (run.time_ns, run.program))
@@ -166,7 +166,7 @@ fn read(recording: &Recording, path: &Path, at: usize) -> Result<FromTrace, Anal
 }
 
 fn command(recording: &Recording, exec: &Exec, program: Option<u32>) -> Command {
-    let name = program.and_then(|program| recording.programs.get(program as usize));
+    let name = program.and_then(|program| recording.programs().get(program as usize));
     let arguments = || exec.argv.iter().map(|argument| text(argument)).collect();
     let environment = exec
         .environment
@@ -179,7 +179,7 @@ fn command(recording: &Recording, exec: &Exec, program: Option<u32>) -> Command 
         recorded: exec.record.bits & EXEC_BEFORE == 0,
         exe: text(&exec.exe),
         interpreter: exec.interpreter.as_deref().map(text),
-        arguments: recording.knows.all(&[Quantity::Argv]).then(arguments),
+        arguments: recording.knows().all(&[Quantity::Argv]).then(arguments),
         arguments_cut: exec.argv_truncated,
         directory: text(&exec.cwd),
         environment,
@@ -187,7 +187,8 @@ fn command(recording: &Recording, exec: &Exec, program: Option<u32>) -> Command 
 }
 
 fn signals(recording: &Recording, at: usize) -> Vec<ReceivedSignal> {
-    let mine = recording.signals.iter().filter(|sent| sent.process as usize == at);
+    let mine =
+        recording.signals().unwrap_or_default().iter().filter(|sent| sent.process as usize == at);
     mine.map(|sent| ReceivedSignal {
         time_ns: since(recording, sent.time_ns),
         signal: signal_name(i32::from(sent.signal)).into_owned(),
@@ -197,7 +198,11 @@ fn signals(recording: &Recording, at: usize) -> Vec<ReceivedSignal> {
 }
 
 fn memory(recording: &Recording, at: usize) -> Vec<MemoryAt> {
-    let mine = recording.memory_readings.iter().filter(|reading| reading.process == at);
+    let mine = recording
+        .memory_readings()
+        .unwrap_or_default()
+        .iter()
+        .filter(|reading| reading.process == at);
     mine.map(|reading| MemoryAt {
         time_ns: since(recording, reading.record.head.time_ns),
         rss_bytes: reading.record.rss_bytes,

@@ -13,7 +13,7 @@ use proctrace_classify::fast::{FastMap, FastSet};
 use proctrace_classify::names::{base, errno, text};
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
-use proctrace_recording::misses::found_no_link;
+use proctrace_recording::misses::{Misses, found_no_link};
 use proctrace_recording::process::Process;
 
 /// The last look-ups of a parent that are kept: a search along PATH has one for each of its entries.
@@ -49,14 +49,15 @@ pub(super) fn read(
     at: usize,
     path: &Path,
 ) -> Result<(Missed, Searched), AnalysisError> {
-    let process = &recording.processes[at];
+    let process = &recording.processes()[at];
     let (mut missed, mut searched) = (Missed::default(), Searched::default());
     let tasks_of = |process: &Process| -> FastSet<u32> {
-        process.tasks().map(|task| recording.tasks[task].serial).collect()
+        process.tasks().map(|task| recording.tasks()[task].serial).collect()
     };
     let mine = tasks_of(process);
-    let parents = process.parent().map(|at| tasks_of(&recording.processes[at])).unwrap_or_default();
-    let before = recording.processes[..at].iter();
+    let parents =
+        process.parent().map(|at| tasks_of(&recording.processes()[at])).unwrap_or_default();
+    let before = recording.processes()[..at].iter();
     let before = before.filter(|it| it.parent().is_some() && it.parent() == process.parent());
     let since_ns = before.map(|sibling| sibling.born_ns).max().unwrap_or(0);
     lookups(
@@ -111,8 +112,9 @@ impl Missed {
 
 /// The failed look-ups of a process by directory, the most frequent first.
 pub(super) fn directories(recording: &Recording, at: usize) -> Vec<MissedName> {
-    let mine = recording.misses.iter().filter(|(miss, _)| miss.process as usize == at);
-    let name = |number: u32| recording.directories.get(number as usize).map(|name| text(name));
+    let misses = recording.misses().into_iter().flat_map(Misses::iter);
+    let mine = misses.filter(|(miss, _)| miss.process as usize == at);
+    let name = |number: u32| recording.directories().get(number as usize).map(|name| text(name));
     let named = mine.map(|(miss, count)| MissedName {
         name: name(miss.directory).unwrap_or_default(),
         family: family_name(Family::ALL.get(usize::from(miss.family)).copied()),

@@ -36,7 +36,7 @@ fn clock_time(recording: &Recording, at_ns: u64) -> Result<u64, AnalysisError> {
             ),
         });
     }
-    Ok(recording.first_ns.saturating_add(at_ns))
+    Ok(recording.first_ns().saturating_add(at_ns))
 }
 
 #[cfg(test)]

@@ -19,19 +19,19 @@ const SLOWEST: usize = 10;
 /// Details of the programs with these numbers, which have the same name.
 pub(super) fn details(recording: &Recording, programs: &[usize]) -> ProgramDetails {
     let (last, went_on) = that_ran(recording, programs);
-    let processes: Vec<&Process> = last.iter().map(|at| &recording.processes[*at]).collect();
-    let named = programs.iter().filter_map(|program| recording.programs.get(*program));
+    let processes: Vec<&Process> = last.iter().map(|at| &recording.processes()[*at]).collect();
+    let named = programs.iter().filter_map(|program| recording.programs().get(*program));
     let categories: BTreeSet<String> =
         named.clone().map(|program| program.category().to_owned()).collect();
-    let runs = recording.runs.iter().filter(|run| programs.contains(&(run.program as usize)));
+    let runs = recording.runs().iter().filter(|run| programs.contains(&(run.program as usize)));
     let spawner = |process: &&Process| {
-        let program = recording.programs.get(process.spawned_by()?)?;
+        let program = recording.programs().get(process.spawned_by()?)?;
         Some(program.name.clone())
     };
     let outcome = |process: &Process| {
         known_status(process).map(|status| Outcome::of_status(status).name().into_owned())
     };
-    let ended_ns = |process: &Process| process.ended_ns().unwrap_or(recording.last_ns);
+    let ended_ns = |process: &Process| process.ended_ns().unwrap_or(recording.last_ns());
     ProgramDetails {
         program: named.clone().next().map_or_else(String::new, |program| program.name.clone()),
         categories: categories.into_iter().collect(),
@@ -53,7 +53,7 @@ pub(super) fn details(recording: &Recording, programs: &[usize]) -> ProgramDetai
         usage: of_all(recording, &last),
         spreads: spreads(recording, &last),
         slowest: slowest(recording, &last, ended_ns, outcome),
-        not_known: recording.knows.why_not(&needs_of_all(&[Quantity::Argv])),
+        not_known: recording.knows().why_not(&needs_of_all(&[Quantity::Argv])),
     }
 }
 
@@ -82,7 +82,7 @@ fn most_alive(processes: &[&Process], ended_ns: impl Fn(&Process) -> u64) -> u64
 }
 
 fn spreads(recording: &Recording, last: &[usize]) -> Vec<Spread> {
-    let all = OfProcesses::new(recording, 0..recording.processes.len());
+    let all = OfProcesses::new(recording, 0..recording.processes().len());
     let of = |name, value: &dyn Fn(usize) -> Option<u64>| {
         let mut values: Vec<u64> = last.iter().filter_map(|at| value(*at)).collect();
         values.sort_unstable();
@@ -101,7 +101,7 @@ fn spreads(recording: &Recording, last: &[usize]) -> Vec<Spread> {
         })
     };
     let figure = |figure: Figure| of(figure.name(), &|at| all.one(figure, at));
-    let lives = of("life_ns", &|at| recording.processes[at].life_ns());
+    let lives = of("life_ns", &|at| recording.processes()[at].life_ns());
     [lives, figure(Figure::CpuNs), figure(Figure::PeakRssBytes)].into_iter().flatten().collect()
 }
 
@@ -112,18 +112,18 @@ fn slowest(
     outcome: impl Fn(&Process) -> Option<String>,
 ) -> Vec<Slow> {
     let life_ns = |at: usize| {
-        let process = &recording.processes[at];
+        let process = &recording.processes()[at];
         ended_ns(process).saturating_sub(process.born_ns)
     };
     let mut order: Vec<usize> = last.to_vec();
     order.sort_by_key(|at| (Reverse(life_ns(*at)), *at));
     order.truncate(SLOWEST);
     let slow = |at: usize| {
-        let process = &recording.processes[at];
+        let process = &recording.processes()[at];
         Slow {
             process: candidate(recording, at),
             life_ns: life_ns(at),
-            cpu_ns: recording.knows.some(&[Quantity::Cpu], process.cpu.total_ns()),
+            cpu_ns: recording.knows().some(&[Quantity::Cpu], process.cpu.total_ns()),
             outcome: outcome(process),
         }
     };

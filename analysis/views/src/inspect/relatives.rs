@@ -24,14 +24,14 @@ pub(super) enum Shape {
 
 impl Shape {
     pub(super) fn of(recording: &Recording, process: &Process) -> Self {
-        let run = process.run().and_then(|run| recording.runs.get(run as usize));
+        let run = process.run().and_then(|run| recording.runs().get(run as usize));
         let template = run.map(|run| run.template).filter(|template| {
-            let text = recording.templates.get(*template as usize);
+            let text = recording.templates().get(*template as usize);
             text.is_some_and(|text| !text.is_empty())
         });
         match template {
             _ if process.execs == 0 && process.parent().is_some() => Self::Fork(process.program()),
-            Some(template) if recording.knows.all(&[Quantity::Argv]) => Self::Template(template),
+            Some(template) if recording.knows().all(&[Quantity::Argv]) => Self::Template(template),
             _ => Self::Program(process.program()),
         }
     }
@@ -39,7 +39,10 @@ impl Shape {
     /// Name of these processes, all of this shape.
     pub(super) fn text(self, recording: &Recording, lines: &Distinct) -> String {
         let name = |program: usize| {
-            recording.programs.get(program).map_or_else(String::new, |program| program.name.clone())
+            recording
+                .programs()
+                .get(program)
+                .map_or_else(String::new, |program| program.name.clone())
         };
         match self {
             Self::Template(at) => recording.line_of_all(at, lines),
@@ -57,7 +60,7 @@ fn of_one(recording: &Recording, process: &Process) -> Distinct {
 }
 
 pub(super) fn candidate(recording: &Recording, at: usize) -> Candidate {
-    let process = &recording.processes[at];
+    let process = &recording.processes()[at];
     Candidate {
         process: relative(recording, at),
         born_ns: since(recording, process.born_ns),
@@ -68,7 +71,7 @@ pub(super) fn candidate(recording: &Recording, at: usize) -> Candidate {
 
 /// The parent of a process, which precedes it in any recording that is not broken.
 pub(super) fn parent(recording: &Recording, at: usize) -> Option<usize> {
-    recording.processes[at].parent().filter(|parent| *parent < at)
+    recording.processes()[at].parent().filter(|parent| *parent < at)
 }
 
 /// The ancestors of a process, parent first.
@@ -79,13 +82,13 @@ pub(super) fn parents(recording: &Recording, at: usize) -> Vec<usize> {
 /// The processes whose last program is one of these, and how many others ran it and went on.
 pub(super) fn that_ran(recording: &Recording, programs: &[usize]) -> (Vec<usize>, u64) {
     let last = |process: &Process| programs.contains(&process.program());
-    let processes = recording.processes.iter().enumerate();
+    let processes = recording.processes().iter().enumerate();
     let of: Vec<usize> = processes.filter(|(_, process)| last(process)).map(|(at, _)| at).collect();
     let mut others = Bits::default();
     let mut went_on = 0;
-    for run in recording.runs.iter().filter(|run| programs.contains(&(run.program as usize))) {
+    for run in recording.runs().iter().filter(|run| programs.contains(&(run.program as usize))) {
         let at = run.process as usize;
-        let is_other = recording.processes.get(at).is_some_and(|process| !last(process));
+        let is_other = recording.processes().get(at).is_some_and(|process| !last(process));
         if is_other && !others.contains(at) {
             others.insert(at);
             went_on += 1;
@@ -102,11 +105,11 @@ pub(super) struct Below {
 
 impl Below {
     pub(super) fn of(recording: &Recording) -> Self {
-        let count = recording.processes.len();
+        let count = recording.processes().len();
         let (mut processes, mut cpu_ns) = (vec![0_u64; count], vec![0_u64; count]);
         for at in (0..count).rev() {
             if let Some(parent) = parent(recording, at) {
-                let used_ns = recording.processes[at].cpu.total_ns();
+                let used_ns = recording.processes()[at].cpu.total_ns();
                 processes[parent] = processes[parent].saturating_add(processes[at] + 1);
                 cpu_ns[parent] = cpu_ns[parent].saturating_add(cpu_ns[at].saturating_add(used_ns));
             }
@@ -134,7 +137,7 @@ pub(super) fn groups(
     let mut groups: Vec<(Shape, u64, ChildGroup)> = Vec::new();
     let mut lines: Vec<Distinct> = Vec::new();
     for at in processes {
-        let process = &recording.processes[at];
+        let process = &recording.processes()[at];
         let shape = Shape::of(recording, process);
         let place = *places.entry(shape).or_insert(groups.len());
         if place == groups.len() {
@@ -167,7 +170,7 @@ pub(super) fn groups(
         group.command = shape.text(recording, lines);
     }
     groups.sort_by_key(|(_, cpu_ns, group)| (Reverse(*cpu_ns), Reverse(group.processes)));
-    let known = |cpu_ns| recording.knows.some(&[Quantity::Cpu], cpu_ns);
+    let known = |cpu_ns| recording.knows().some(&[Quantity::Cpu], cpu_ns);
     groups
         .into_iter()
         .map(|(_, cpu_ns, group)| ChildGroup { cpu_ns: known(cpu_ns), ..group })

@@ -34,12 +34,12 @@ pub(super) fn state(
     time_ns: u64,
 ) -> Option<State> {
     let alive = tasks.filter(|(at, _)| {
-        let task = &recording.tasks[*at];
+        let task = &recording.tasks()[*at];
         task.born_ns <= time_ns && task.ended_ns().is_none_or(|ended_ns| ended_ns > time_ns)
     });
     let states = alive.filter_map(|(at, around)| {
         let of_waits = recording
-            .knows
+            .knows()
             .all(&[Quantity::Waits])
             .then(|| of_task_waits(recording, at, time_ns))
             .flatten();
@@ -51,10 +51,10 @@ pub(super) fn state(
 /// State by the times off the CPU: a task that has a later one, or an end, and is not in one, runs. Of
 /// one that was still off the CPU at the end of the recording nothing is known.
 fn of_task_waits(recording: &Recording, at: usize, time_ns: u64) -> Option<State> {
-    let waits = of_task(&recording.waits, u32::try_from(at).ok()?);
+    let waits = of_task(recording.waits().unwrap_or_default(), u32::try_from(at).ok()?);
     let next = waits.get(waits.partition_point(|wait| wait.until_ns <= time_ns));
     let Some(wait) = next.filter(|wait| wait.since_ns <= time_ns) else {
-        let is_followed = next.is_some() || recording.tasks[at].ended_ns().is_some();
+        let is_followed = next.is_some() || recording.tasks()[at].ended_ns().is_some();
         return is_followed.then_some(State { letter: 'R', waits_for: None });
     };
     if time_ns >= wait.woken_ns {
@@ -74,7 +74,7 @@ fn sampled(recording: &Recording, around: Around, time_ns: u64) -> Option<State>
         |sample: &proctrace_wire::layout::Sample| sample.head.time_ns.abs_diff(time_ns);
     let near = [around.before, around.after].into_iter().flatten();
     let nearest = near.min_by_key(distance_ns)?;
-    if distance_ns(&nearest) > recording.header.interval_ns {
+    if distance_ns(&nearest) > recording.header().interval_ns {
         return None;
     }
     let letter = char::from(u8::try_from(nearest.state).ok()?);

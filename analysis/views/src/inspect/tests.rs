@@ -285,7 +285,7 @@ fn a_step_is_found_by_its_name_or_its_group() {
     let recording = with_steps();
     let wanted = |name: &str| choose(&recording, &Wanted::Program(name.to_owned()));
     let Ok(Chosen::One(serial)) = wanted("digi_2") else { panic!() };
-    assert_eq!(recording.processes.iter().find(|it| it.serial == serial).unwrap().pid, pid_of(4));
+    assert_eq!(recording.processes().iter().find(|it| it.serial == serial).unwrap().pid, pid_of(4));
     let Ok(Chosen::Of(both)) = wanted("digi") else { panic!() };
     assert_eq!(both.len(), 2);
     let why = wanted("digi_3").unwrap_err().to_string();

@@ -81,9 +81,9 @@ pub fn tree(recording: &Recording, view: &TreeView) -> Result<ProcessTree, Analy
         at_ns: view.at_ns,
         of_steps: view.steps,
         processes,
-        cpu_ns: recording.knows.some(&[Quantity::Cpu], cpu_ns),
+        cpu_ns: recording.knows().some(&[Quantity::Cpu], cpu_ns),
         rows: Rows { recording, view, nodes: &nodes, lines: &lines, processes, cpu_ns }.all(),
-        not_known: recording.knows.why_not(&[
+        not_known: recording.knows().why_not(&[
             Quantity::Forks,
             Quantity::Execs,
             Quantity::Argv,
@@ -103,10 +103,10 @@ fn nodes(
     let mut lines: Vec<Distinct> = Vec::new();
     let mut places: HashMap<Place, usize> = HashMap::new();
     let mut groups: HashMap<String, u32> = HashMap::new();
-    let mut node_of: Vec<Option<usize>> = Vec::with_capacity(recording.processes.len());
+    let mut node_of: Vec<Option<usize>> = Vec::with_capacity(recording.processes().len());
     // With a root, whether the process is the root or below it.
-    let mut inside: Vec<bool> = Vec::with_capacity(recording.processes.len());
-    for (at, process) in recording.processes.iter().enumerate() {
+    let mut inside: Vec<bool> = Vec::with_capacity(recording.processes().len());
+    for (at, process) in recording.processes().iter().enumerate() {
         let parent = relatives::parent(recording, at);
         inside.push(
             root.is_none_or(|root| root == at)
@@ -125,14 +125,14 @@ fn nodes(
             let node = &mut nodes[parent];
             node.own += 1;
             node.own_cpu_ns = node.own_cpu_ns.saturating_add(process.cpu.total_ns());
-            node.last_ns = node.last_ns.max(process.ended_ns().unwrap_or(recording.last_ns));
+            node.last_ns = node.last_ns.max(process.ended_ns().unwrap_or(recording.last_ns()));
             node_of.push(Some(parent));
             continue;
         }
         let shape = Shape::of(recording, process);
         let group = step.map(|step| {
             let new = u32::try_from(groups.len()).unwrap_or(u32::MAX);
-            *groups.entry(group_of(&recording.steps.all[step as usize])).or_insert(new)
+            *groups.entry(group_of(&recording.steps().all[step as usize])).or_insert(new)
         });
         // Of a tree of steps, those of a group are siblings whatever they run.
         let like = Some(shape).filter(|_| !of_steps || step.is_none());
@@ -161,7 +161,7 @@ fn nodes(
         node.own += 1;
         node.own_cpu_ns = node.own_cpu_ns.saturating_add(process.cpu.total_ns());
         node.first_ns = node.first_ns.min(process.born_ns);
-        node.last_ns = node.last_ns.max(process.ended_ns().unwrap_or(recording.last_ns));
+        node.last_ns = node.last_ns.max(process.ended_ns().unwrap_or(recording.last_ns()));
         node_of.push(Some(place));
     }
     for at in (0..nodes.len()).rev() {
@@ -192,8 +192,8 @@ struct Place {
 /// The step that a process begins.
 fn begun(recording: &Recording, at: usize) -> Option<u32> {
     let at = u32::try_from(at).ok()?;
-    let step = recording.steps.of_process(at)?;
-    let run = recording.runs.get(recording.steps.all[step as usize].run as usize)?;
+    let step = recording.steps().of_process(at)?;
+    let run = recording.runs().get(recording.steps().all[step as usize].run as usize)?;
     (run.process == at).then_some(step)
 }
 
@@ -276,13 +276,13 @@ impl Rows<'_> {
 
     fn row(&self, at: usize) -> TreeRow {
         let node = &self.nodes[at];
-        let one = (node.siblings == 1).then(|| &self.recording.processes[node.first]);
-        let cpu = |ns| self.recording.knows.some(&[Quantity::Cpu], ns);
+        let one = (node.siblings == 1).then(|| &self.recording.processes()[node.first]);
+        let cpu = |ns| self.recording.knows().some(&[Quantity::Cpu], ns);
         TreeRow {
             depth: node.depth,
             command: Some(node.shape.text(self.recording, &self.lines[at])),
             step: node.step.map(|step| {
-                let step = &self.recording.steps.all[step as usize];
+                let step = &self.recording.steps().all[step as usize];
                 if one.is_some() { step.named.name.clone() } else { group_of(step) }
             }),
             left_out: 0,
@@ -301,7 +301,7 @@ impl Rows<'_> {
     fn left_out(&self, all: &[usize]) -> TreeRow {
         let nodes = || all.iter().map(|at| &self.nodes[*at]);
         let sum = |of: fn(&Node) -> u64| nodes().map(of).fold(0, u64::saturating_add);
-        let cpu = |ns| self.recording.knows.some(&[Quantity::Cpu], ns);
+        let cpu = |ns| self.recording.knows().some(&[Quantity::Cpu], ns);
         TreeRow {
             depth: nodes().map(|node| node.depth).next().unwrap_or(0),
             command: None,

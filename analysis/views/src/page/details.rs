@@ -9,6 +9,7 @@ use proctrace_findings::{LeftOut, PackedColumn, PackedTable};
 use proctrace_overview::details::waited::{Waited, waker};
 use proctrace_overview::path::words;
 use proctrace_recording::Recording;
+use proctrace_recording::misses::Misses;
 use proctrace_sections::Analysis;
 use proctrace_wire::{Family, Quantity, signal_name};
 
@@ -25,7 +26,7 @@ pub(super) fn misses(
     strings: &mut Strings,
     left_out: &mut Vec<LeftOut>,
 ) -> (PackedTable, Vec<Option<u64>>) {
-    let mut list_of = vec![None; recording.processes.len()];
+    let mut list_of = vec![None; recording.processes().len()];
     let mut lists: Vec<Vec<MissKey>> = Vec::new();
     let mut numbers: HashMap<Vec<MissKey>, u64> = HashMap::new();
     let mut entries = 0;
@@ -48,7 +49,7 @@ pub(super) fn misses(
         }
     };
     let (mut current, mut list) = (usize::MAX, Vec::new());
-    for (miss, count) in recording.misses.iter() {
+    for (miss, count) in recording.misses().into_iter().flat_map(Misses::iter) {
         if miss.process as usize != current {
             if !list.is_empty() {
                 end(current, std::mem::take(&mut list));
@@ -76,9 +77,9 @@ fn miss_table(recording: &Recording, lists: &[Vec<MissKey>], strings: &mut Strin
         .collect();
     let mut directories: FastMap<u32, Option<u64>> = FastMap::default();
     let mut directory = |key: &MissKey| {
-        *directories
-            .entry(key.0)
-            .or_insert_with(|| strings.number_of_bytes(recording.directories.get(key.0 as usize)?))
+        *directories.entry(key.0).or_insert_with(|| {
+            strings.number_of_bytes(recording.directories().get(key.0 as usize)?)
+        })
     };
     let directories: Vec<_> = rows.iter().map(|(_, key)| directory(key)).collect();
     let errnos: Vec<_> = rows.iter().map(|(_, key)| strings.number_of(&errno(key.1))).collect();
@@ -103,8 +104,8 @@ pub(super) fn waits(
     left_out: &mut Vec<LeftOut>,
 ) -> PackedTable {
     let mut sums: HashMap<(usize, &'static str), Waited> = HashMap::new();
-    for wait in &recording.waits {
-        let Some(task) = recording.tasks.get(wait.task as usize) else { continue };
+    for wait in recording.waits().unwrap_or_default() {
+        let Some(task) = recording.tasks().get(wait.task as usize) else { continue };
         let of = sums.entry((task.process(), words::object(wait.waits_for))).or_default();
         of.add(recording, wait);
     }
@@ -139,9 +140,10 @@ pub(super) fn signals(
     strings: &mut Strings,
     left_out: &mut Vec<LeftOut>,
 ) -> PackedTable {
-    let rows = &recording.signals[..recording.signals.len().min(SIGNALS_MAX)];
-    if rows.len() < recording.signals.len() {
-        let of = wide(recording.signals.len());
+    let all = recording.signals().unwrap_or_default();
+    let rows = &all[..all.len().min(SIGNALS_MAX)];
+    if rows.len() < all.len() {
+        let of = wide(all.len());
         left_out.push(LeftOut { what: "signals", shown: wide(rows.len()), of });
     }
     let names: Vec<_> =
@@ -165,7 +167,7 @@ pub(super) fn signals(
 pub(super) fn path(analysis: &Analysis<'_>, strings: &mut Strings) -> PackedTable {
     let recording = analysis.recording;
     let parts = analysis.critical().map_or(&[][..], |path| &path.parts);
-    let process = |task: u32| recording.tasks.get(task as usize).map(|task| wide(task.process()));
+    let process = |task: u32| recording.tasks().get(task as usize).map(|task| wide(task.process()));
     let says: Vec<_> = parts.iter().map(|part| strings.number_of(&part.doing.says())).collect();
     let mut table = PackedTable::new("path", parts.len());
     table.columns = vec![

@@ -129,7 +129,7 @@ impl Execs {
             let (what, shown) = ("environments", self.environments);
             left_out.push(LeftOut { what, shown, of: shown + self.environments_left_out });
         }
-        let run = |row: &Row| recording.runs.get(row.run? as usize);
+        let run = |row: &Row| recording.runs().get(row.run? as usize);
         let mut execs = PackedTable::new("execs", rows.len());
         let column =
             |name, of: fn(&Row) -> Option<u64>| PackedColumn::of(name, rows.iter().map(of));

@@ -47,7 +47,7 @@ pub fn page(
     options: &Options,
 ) -> Result<PageData, AnalysisError> {
     let recording = analysis.recording;
-    let lanes = Lanes::of(recording, &vec![true; recording.processes.len()]);
+    let lanes = Lanes::of(recording, &vec![true; recording.processes().len()]);
     let mut strings = Strings::new(STRINGS_BYTES_MAX);
     let mut left_out = Vec::new();
     let execs = Execs::read(recording, path, &mut strings)?;
@@ -80,17 +80,17 @@ pub fn page(
 
 /// Moments that the payload named.
 fn marks(recording: &Recording) -> Vec<(u64, String)> {
-    let all = recording.marks.all.iter();
+    let all = recording.marks().all.iter();
     all.map(|mark| (since(recording, mark.time_ns), mark.name.clone())).collect()
 }
 
 /// Steps, none if it is not known which process belongs to which.
 fn steps(recording: &Recording, left_out: &mut Vec<LeftOut>) -> Vec<PageStep> {
-    if !recording.knows.all(&[Quantity::Forks, Quantity::Execs]) {
+    if !recording.knows().all(&[Quantity::Forks, Quantity::Execs]) {
         return Vec::new();
     }
-    let process = |run: u32| recording.runs.get(run as usize).map_or(0, |run| run.process);
-    let all = &recording.steps.all;
+    let process = |run: u32| recording.runs().get(run as usize).map_or(0, |run| run.process);
+    let all = &recording.steps().all;
     if all.len() > STEPS_MAX {
         left_out.push(LeftOut { what: "steps", shown: wide(STEPS_MAX), of: wide(all.len()) });
     }
@@ -109,7 +109,7 @@ fn known<I: IntoIterator<Item = Option<u64>>>(
     name: &'static str,
     values: impl FnOnce() -> I,
 ) -> PackedColumn {
-    match recording.knows.all(needs) {
+    match recording.knows().all(needs) {
         true => PackedColumn::of(name, values()),
         false => unknown(recording, needs, name),
     }
@@ -117,7 +117,7 @@ fn known<I: IntoIterator<Item = Option<u64>>>(
 
 /// A column of which nothing is known, with the reason.
 fn unknown(recording: &Recording, needs: &[Quantity], name: &'static str) -> PackedColumn {
-    let why = recording.knows.why_not(needs).unwrap_or_else(|| "not recorded".to_owned());
+    let why = recording.knows().why_not(needs).unwrap_or_else(|| "not recorded".to_owned());
     PackedColumn::unknown(name, why)
 }
 
@@ -127,5 +127,5 @@ fn wide(index: usize) -> u64 {
 
 /// Time since the start of the recording.
 fn since(recording: &Recording, time_ns: u64) -> u64 {
-    time_ns.saturating_sub(recording.first_ns)
+    time_ns.saturating_sub(recording.first_ns())
 }

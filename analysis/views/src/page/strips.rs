@@ -36,8 +36,8 @@ pub(super) fn strips(
     all.push(strip("Failed look-ups", Unit::PerSecond, vec![failed]));
     all.push(strip("Memory", Unit::Bytes, vec![memory(recording, &bins.edges_ns)]));
     let shown = |(title, needs): &(&str, &[Quantity])| {
-        let why = recording.knows.why_not(needs);
-        let unknown = (!recording.knows.all(needs))
+        let why = recording.knows().why_not(needs);
+        let unknown = (!recording.knows().all(needs))
             .then(|| why.unwrap_or_else(|| "it was not recorded".to_owned()));
         let found = all.iter().find(|strip| strip.title == *title).cloned();
         let strip = found.filter(|_| unknown.is_none());
@@ -80,7 +80,7 @@ fn memory(recording: &Recording, edges_ns: &[u64]) -> Series {
     let (mut next, mut last) = (0, None);
     for end_ns in edges_ns.iter().skip(1) {
         while let Some(pass) = passes.get(next)
-            && pass.time_ns.saturating_sub(recording.first_ns) < *end_ns
+            && pass.time_ns.saturating_sub(recording.first_ns()) < *end_ns
         {
             last = Some(pass.pss_bytes as f64);
             next += 1;

@@ -63,7 +63,7 @@ pub(super) fn counters<E>(
     take: &mut impl FnMut(TimelineItem<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let bins = Strips::of(recording, 0, recording.recorded_ns().max(1), BINS_MAX);
-    for counter in COUNTERS.iter().filter(|counter| counter.is_known(&recording.knows)) {
+    for counter in COUNTERS.iter().filter(|counter| counter.is_known(recording.knows())) {
         let values = values(recording, &bins, counter);
         let (name, unit) = (counter.name, counter.unit);
         take(TimelineItem::Counter(TimelineCounter {
@@ -73,7 +73,7 @@ pub(super) fn counters<E>(
             values: &values,
         }))?;
     }
-    if recording.knows.all(&[Quantity::Memory]) {
+    if recording.knows().all(&[Quantity::Memory]) {
         memory(recording, take)?;
     }
     Ok(())
@@ -110,19 +110,23 @@ fn memory<E>(
     of_all("PSS of all processes", &|at| passes[at].pss_bytes)?;
     of_all("RSS of all processes", &|at| passes[at].rss_bytes)?;
     let mut of_process: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (at, reading) in recording.memory_readings.iter().enumerate() {
+    for (at, reading) in recording.memory_readings().unwrap_or_default().iter().enumerate() {
         of_process.entry(reading.process).or_default().push(at);
     }
     for (process, readings) in of_process {
         let mut of_one = |name, bytes: &dyn Fn(usize) -> u64| {
-            let time_ns =
-                |at: usize| since(recording, recording.memory_readings[at].record.head.time_ns);
+            let time_ns = |at: usize| {
+                since(
+                    recording,
+                    recording.memory_readings().unwrap_or_default()[at].record.head.time_ns,
+                )
+            };
             let values: Vec<_> =
                 readings.iter().map(|at| (time_ns(*at), bytes(*at) as f64)).collect();
             take(counter(name, Some(number(process)), &values))
         };
-        of_one("PSS", &|at| recording.memory_readings[at].record.pss_bytes)?;
-        of_one("RSS", &|at| recording.memory_readings[at].record.rss_bytes)?;
+        of_one("PSS", &|at| recording.memory_readings().unwrap_or_default()[at].record.pss_bytes)?;
+        of_one("RSS", &|at| recording.memory_readings().unwrap_or_default()[at].record.rss_bytes)?;
     }
     Ok(())
 }

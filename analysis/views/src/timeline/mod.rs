@@ -23,10 +23,10 @@ use proctrace_recording::waits::{Wait, Waker};
 
 /// Properties that all items share.
 pub fn timeline(recording: &Recording) -> Timeline {
-    let header = &recording.header;
+    let header = recording.header();
     // Without any record, the header has the only time that is known.
-    let is_empty = recording.first_ns > recording.last_ns;
-    let begin_ns = if is_empty { header.started_ns } else { recording.first_ns };
+    let is_empty = recording.first_ns() > recording.last_ns();
+    let begin_ns = if is_empty { header.started_ns } else { recording.first_ns() };
     let (later_ns, earlier_ns) =
         (begin_ns.saturating_sub(header.started_ns), header.started_ns.saturating_sub(begin_ns));
     Timeline {
@@ -39,7 +39,7 @@ pub fn timeline(recording: &Recording) -> Timeline {
         begin_boottime_ns: begin_ns,
         begin_unix_ns: header.started_unix_ns.saturating_add(later_ns).saturating_sub(earlier_ns),
         length_ns: recording.recorded_ns(),
-        span: recording.steps.around.clone().map(|of| (of.trace, of.span)),
+        span: recording.steps().around.clone().map(|of| (of.trace, of.span)),
     }
 }
 
@@ -83,15 +83,15 @@ fn path<E>(
 ) -> Result<(), E> {
     let Some(path) = CriticalPath::of(recording) else { return Ok(()) };
     for step in steps(recording, &path) {
-        let process = recording.processes.get(step.process as usize);
+        let process = recording.processes().get(step.process as usize);
         take(TimelineItem::Step(TimelineStep {
             process: step.process,
             pid: process.map_or(0, |process| process.pid),
             program: program(recording, step.program as usize),
             doing: &step.doing.says(),
             // The command may have exited after the last record.
-            begin_ns: step.begin_ns.saturating_sub(recording.first_ns),
-            end_ns: step.end_ns.saturating_sub(recording.first_ns),
+            begin_ns: step.begin_ns.saturating_sub(recording.first_ns()),
+            end_ns: step.end_ns.saturating_sub(recording.first_ns()),
         }))?;
     }
     Ok(())
@@ -114,15 +114,15 @@ fn waits<E>(
     recording: &Recording,
     take: &mut impl FnMut(TimelineItem<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    if !recording.knows.all(&[Quantity::Waits]) {
+    if !recording.knows().all(&[Quantity::Waits]) {
         return Ok(());
     }
     let pid = |task: u32| {
-        let task = recording.tasks.get(task as usize)?;
-        Some(recording.processes.get(task.process())?.pid)
+        let task = recording.tasks().get(task as usize)?;
+        Some(recording.processes().get(task.process())?.pid)
     };
-    for wait in &recording.waits {
-        let Some(task) = recording.tasks.get(wait.task as usize) else { continue };
+    for wait in recording.waits().unwrap_or_default() {
+        let Some(task) = recording.tasks().get(wait.task as usize) else { continue };
         let waker_pid = match wait.waker {
             Waker::Task(task) => pid(task),
             Waker::Outside(pid) => Some(pid),
@@ -146,11 +146,11 @@ fn stacks<E>(
     recording: &Recording,
     take: &mut impl FnMut(TimelineItem<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    if !recording.knows.all(&Quantity::WHO) {
+    if !recording.knows().all(&Quantity::WHO) {
         return Ok(());
     }
     for node in Tree::of(recording).nodes {
-        let cpu_ns = recording.knows.some(&[Quantity::Cpu], node.used.cpu.total_ns());
+        let cpu_ns = recording.knows().some(&[Quantity::Cpu], node.used.cpu.total_ns());
         take(TimelineItem::Stack(TimelineStack {
             parent: node.parent,
             program: &name(recording, node.program),
@@ -165,13 +165,13 @@ fn stacks<E>(
 /// The name of a program, if it is known who ran which.
 fn program(recording: &Recording, program: usize) -> Option<&str> {
     let program =
-        recording.programs.get(program).filter(|_| recording.knows.all(&Quantity::WHO))?;
+        recording.programs().get(program).filter(|_| recording.knows().all(&Quantity::WHO))?;
     Some(&program.name)
 }
 
 /// Time since the first record, at most that of the last.
 fn since(recording: &Recording, time_ns: u64) -> u64 {
-    time_ns.saturating_sub(recording.first_ns).min(recording.recorded_ns())
+    time_ns.saturating_sub(recording.first_ns()).min(recording.recorded_ns())
 }
 
 fn number(at: usize) -> u32 {

@@ -13,8 +13,8 @@ pub(super) fn processes<E>(
     recording: &Recording,
     take: &mut impl FnMut(TimelineItem<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let used = OfProcesses::new(recording, 0..recording.processes.len());
-    for (at, process) in recording.processes.iter().enumerate() {
+    let used = OfProcesses::new(recording, 0..recording.processes().len());
+    for (at, process) in recording.processes().iter().enumerate() {
         take(TimelineItem::Process(item(recording, at, process, used.in_timelines(at))))?;
         threads(recording, at, process, take)?;
     }
@@ -27,24 +27,24 @@ fn item<'a>(
     process: &Process,
     used: Figures,
 ) -> TimelineProcess<'a> {
-    let knows = &recording.knows;
-    let category = recording.categories.get(recording.category_of(process));
+    let knows = recording.knows();
+    let category = recording.categories().get(recording.category_of(process));
     let begin_ns = since(recording, process.born_ns);
-    let step = recording.steps.of_process(number(at));
+    let step = recording.steps().of_process(number(at));
     let begins = |step: u32| {
-        let run = recording.runs.get(recording.steps.all[step as usize].run as usize);
+        let run = recording.runs().get(recording.steps().all[step as usize].run as usize);
         run.is_some_and(|run| run.process as usize == at)
     };
     TimelineProcess {
         process: number(at),
         id: process.serial,
         pid: process.pid,
-        parent_pid: process.parent().and_then(|at| Some(recording.processes.get(at)?.pid)),
+        parent_pid: process.parent().and_then(|at| Some(recording.processes().get(at)?.pid)),
         forker: forker(recording, process),
-        step: step.map(|step| &*recording.steps.all[step as usize].named.name),
+        step: step.map(|step| &*recording.steps().all[step as usize].named.name),
         span: step
             .filter(|step| begins(*step))
-            .and_then(|step| recording.steps.span_of(step))
+            .and_then(|step| recording.steps().span_of(step))
             .map(|of| (of.trace, of.span)),
         program: program(recording, process.program()),
         category: program(recording, process.program()).and(category).map(String::as_str),
@@ -59,11 +59,11 @@ fn item<'a>(
 
 fn forker(recording: &Recording, process: &Process) -> Option<TimelineForker> {
     let task = recording.forker_of(process.tasks().next()?)?;
-    let forking = recording.tasks.get(task)?.process();
-    let first = recording.processes.get(forking)?.tasks().next();
+    let forking = recording.tasks().get(task)?.process();
+    let first = recording.processes().get(forking)?.tasks().next();
     // A process that has not called exec is in the run of an ancestor.
     let run = process.spawned_in().filter(|run| {
-        let run = recording.runs.get(*run as usize);
+        let run = recording.runs().get(*run as usize);
         run.is_some_and(|run| run.process as usize == forking)
     });
     let (process, task, is_first) = (number(forking), number(task), first == Some(task));
@@ -77,7 +77,7 @@ fn threads<E>(
     take: &mut impl FnMut(TimelineItem<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     for (place, index) in process.tasks().enumerate() {
-        let Some(task) = recording.tasks.get(index) else { continue };
+        let Some(task) = recording.tasks().get(index) else { continue };
         let begin_ns = since(recording, task.born_ns);
         take(TimelineItem::Thread(TimelineThread {
             task: number(index),
@@ -86,7 +86,7 @@ fn threads<E>(
             is_first: place == 0,
             begin_ns,
             end_ns: task.ended_ns().map(|end_ns| since(recording, end_ns).max(begin_ns)),
-            cpu_ns: recording.knows.some(&[Quantity::Cpu], task.cpu_used().0),
+            cpu_ns: recording.knows().some(&[Quantity::Cpu], task.cpu_used().0),
         }))?;
     }
     Ok(())

@@ -41,11 +41,11 @@ struct Ends(Vec<(Option<u64>, bool)>);
 
 impl Ends {
     fn of(recording: &Recording) -> Self {
-        let mut next: Vec<Option<u64>> = vec![None; recording.processes.len()];
-        let mut ends = vec![(None, false); recording.runs.len()];
-        for (run, end) in recording.runs.iter().zip(&mut ends).rev() {
+        let mut next: Vec<Option<u64>> = vec![None; recording.processes().len()];
+        let mut ends = vec![(None, false); recording.runs().len()];
+        for (run, end) in recording.runs().iter().zip(&mut ends).rev() {
             let Some(next) = next.get_mut(run.process as usize) else { continue };
-            let process = recording.processes.get(run.process as usize);
+            let process = recording.processes().get(run.process as usize);
             let ended_ns = process.and_then(|process| process.ended_ns());
             *end = (next.or(ended_ns), next.is_none());
             *next = Some(run.time_ns);
@@ -60,8 +60,8 @@ fn item<'a>(
     number_of_run: u32,
     exec: &'a Exec,
 ) -> Option<TimelineRun<'a>> {
-    let run = recording.runs.get(number_of_run as usize)?;
-    let process = recording.processes.get(run.process as usize)?;
+    let run = recording.runs().get(number_of_run as usize)?;
+    let process = recording.processes().get(run.process as usize)?;
     let (end_ns, is_last) = *ends.0.get(number_of_run as usize)?;
     // Within the life of its process, whatever a broken trace says.
     let born_ns = since(recording, process.born_ns);
@@ -69,7 +69,7 @@ fn item<'a>(
     let within = |time_ns: u64| since(recording, time_ns).min(ended_ns).max(born_ns);
     let begin_ns = if run.happened_here { within(run.time_ns) } else { born_ns };
     let bits = exec.record.bits;
-    let known = bits & EXEC_WITHHELD == 0 && recording.knows.all(&[Quantity::Argv]);
+    let known = bits & EXEC_WITHHELD == 0 && recording.knows().all(&[Quantity::Argv]);
     Some(TimelineRun {
         run: number_of_run,
         process: number(run.process as usize),

@@ -31,7 +31,7 @@ pub(super) fn write(to: &Path, traces: &[PathBuf], with: &RulesArgs) -> Result<E
         to.join(format!("resources_proctrace_{}.json", used.runner_pid)),
         o2dpg_resources(&used)?,
     )];
-    if recording.header.opens {
+    if recording.header().opens {
         let graph = to.join(format!("filegraph_proctrace_{}.json", used.runner_pid));
         files.insert(0, (graph, o2dpg_filegraph(&used)?));
     } else {
@@ -43,7 +43,7 @@ pub(super) fn write(to: &Path, traces: &[PathBuf], with: &RulesArgs) -> Result<E
     let names: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
     let steps = counted(used.steps.len() as u64, "step", "steps");
     say::note(&format!("{steps} written to {}", names.join(" and ")));
-    if recording.header.memory_interval_ns.is_none() {
+    if recording.header().memory_interval_ns.is_none() {
         say::note("no memory among the resources: recorded without --memory");
     }
     Ok(ExitCode::SUCCESS)

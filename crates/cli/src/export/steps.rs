@@ -65,13 +65,13 @@ fn usage(traces: &[PathBuf], file: EngineFile, with: &RulesArgs) -> Result<(Stri
     if steps.is_empty() {
         bail!("the recording has no steps of {} (docs/steps.md)", file.coordinator());
     }
-    if recording.header.memory_interval_ns.is_none() {
+    if recording.header().memory_interval_ns.is_none() {
         say::note(
             "memory is the sum of the peaks of processes that were alive at one time: recorded without --memory",
         );
     }
     let items = counted(steps.len() as u64, "step", "steps");
-    Ok((file.write(&steps, &recording.header.host), items))
+    Ok((file.write(&steps, &recording.header().host), items))
 }
 
 fn graph(
@@ -84,7 +84,7 @@ fn graph(
     };
     let recording = rules::load(trace, with)?;
     incomplete::warn(trace, &recording);
-    if !recording.header.opens {
+    if !recording.header().opens {
         bail!("who reads and writes files is not known: record with --opens");
     }
     let graph = step_graph(&recording);

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &LibsArgs) -> Result<ExitCode> {
     incomplete::warn(&args.trace, &recording);
     for family in [Family::Open, Family::Stat] {
         anyhow::ensure!(
-            recording.header.misses.iter().any(|recorded| recorded == family.name()),
+            recording.header().misses.iter().any(|recorded| recorded == family.name()),
             "{} was recorded without failed {} calls, so their causes are not known; record with \
              --misses open,stat or without --misses",
             args.trace.display(),

@@ -68,12 +68,12 @@ fn shown(path: &Path, serials: &[u32]) -> (Lives, View) {
 
 /// The lives that a report has.
 fn reported(recording: &Recording) -> Lives {
-    let all = &recording.processes;
+    let all = recording.processes();
     let of = |process: &proctrace_analysis::Process| {
         let end_ns = process.ended_ns();
         let above = std::iter::successors(process.parent(), |at| all[*at].parent());
         let mut alive_above = above.filter(|at| all[*at].ended_ns().is_none());
-        let tasks = process.tasks().map(|task| &recording.tasks[task]);
+        let tasks = process.tasks().map(|task| &recording.tasks()[task]);
         let alive = tasks.clone().filter(|task| task.ended_ns().is_none() && !task.zombie);
         Life {
             pid: process.pid,

@@ -113,7 +113,7 @@ fn identity_is_of_variables_and_labels() {
     for (name, value) in
         [("SLURM_JOB_ID", "12"), ("SLURM_JOB_USER", "ann"), ("SLURM_CPUS_PER_TASK", "4")]
     {
-        recording.header.job.insert(name.to_owned(), value.to_owned());
+        recording.header_mut().job.insert(name.to_owned(), value.to_owned());
     }
     let key = b"a key of sixteen or more bytes".to_vec();
     let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -206,7 +206,7 @@ fn redaction_does_with_each_column_what_is_said() {
             ("USER", "ann"),
             ("SLURM_JOB_NAME", "higgs"),
         ] {
-            recording.header.job.insert(name.to_owned(), value.to_owned());
+            recording.header_mut().job.insert(name.to_owned(), value.to_owned());
         }
         let about = About { site_key: Some(key()), ..About::default() };
         let plain = summarize(&recording, &trace(name), &about).unwrap();
@@ -272,8 +272,8 @@ fn is_known(text: &str, is_sentence: bool) -> bool {
 fn the_same_is_the_same_in_other_jobs_of_a_site() {
     let name = "alice-o2-before.ptrace";
     let (one, mut recording) = (redacted(&load(name), name), load(name));
-    recording.header.job.insert("USER".to_owned(), "bob".to_owned());
-    recording.header.job.insert("SLURM_JOB_ID".to_owned(), "2".to_owned());
+    recording.header_mut().job.insert("USER".to_owned(), "bob".to_owned());
+    recording.header_mut().job.insert("SLURM_JOB_ID".to_owned(), "2".to_owned());
     let other = redacted(&recording, name);
     assert_ne!(one.job, other.job);
     for (table_name, column) in [("misses", "directory"), ("programs", "program")] {

@@ -39,7 +39,7 @@ impl SeriesRun {
     /// otherwise they are threads.
     pub fn of(recording: &Recording, options: &Options, name: &str) -> Self {
         let cpu_ns = recording
-            .processes
+            .processes()
             .iter()
             .map(|process| process.cpu.total_ns())
             .fold(0, u64::saturating_add);
@@ -48,8 +48,8 @@ impl SeriesRun {
             options.event_logs.iter().filter_map(|log| log.events.events).collect();
         let passes = passes(recording, |_| true);
         let pss = || passes.iter().map(|pass| pass.pss_bytes);
-        let knows = &recording.knows;
-        let rss = || recording.processes.iter().filter_map(|p| recording.known_peak_rss_bytes(p));
+        let knows = recording.knows();
+        let rss = || recording.processes().iter().filter_map(|p| recording.known_peak_rss_bytes(p));
         let largest = || knows.some(&[Quantity::PeakRss], rss().max()).flatten();
         let n = passes.len() as u64;
         Self {
@@ -61,7 +61,7 @@ impl SeriesRun {
             events: (!told.is_empty()).then(|| told.iter().copied().fold(0, u64::saturating_add)),
             peak_bytes: pss().max().or_else(|| if pool.is_none() { largest() } else { None }),
             mean_bytes: (n > 0).then(|| pss().map(|bytes| bytes / n).fold(0, u64::saturating_add)),
-            written_bytes: knows.some(&[Quantity::Io], recording.totals.used.wchar),
+            written_bytes: knows.some(&[Quantity::Io], recording.totals().used.wchar),
         }
     }
 
@@ -106,11 +106,11 @@ fn workers_of_pool(recording: &Recording, options: &Options, all_ns: u64) -> Opt
 /// (OpenMP), or one that only initialises and then waits for the others: it counts if that many
 /// tasks were seen running at once.
 fn busy_threads(recording: &Recording) -> u64 {
-    let Some(process) = recording.processes.iter().max_by_key(|process| process.cpu.total_ns())
+    let Some(process) = recording.processes().iter().max_by_key(|process| process.cpu.total_ns())
     else {
         return 1;
     };
-    let tasks = || process.tasks().map(|task| &recording.tasks[task]);
+    let tasks = || process.tasks().map(|task| &recording.tasks()[task]);
     let most_ns = |threads: bool| {
         let used = tasks().filter(|task| task.is_thread == threads).map(|task| task.used().run_ns);
         used.max().unwrap_or(0)
@@ -124,7 +124,8 @@ fn busy_threads(recording: &Recording) -> u64 {
 
 /// The number of tasks running or runnable that a tenth of the samples reach or exceed.
 fn running_often(recording: &Recording) -> u64 {
-    let mut running: Vec<u32> = recording.ticks.iter().map(|tick| tick.running).collect();
+    let mut running: Vec<u32> =
+        recording.ticks().unwrap_or_default().iter().map(|tick| tick.running).collect();
     running.sort_unstable();
     running.get(running.len() * 9 / 10).map_or(0, |running| u64::from(*running))
 }
@@ -161,7 +162,7 @@ mod tests {
         let mut with_running = |running: u32| {
             let mut tick = proctrace_wire::layout::Tick::new_zeroed();
             tick.running = running;
-            recording.ticks = vec![tick; 20];
+            recording.replace_ticks(vec![tick; 20]);
             SeriesRun::of(&recording, &Options::default(), "x").workers
         };
         assert_eq!((with_running(3), with_running(4)), (3, 4));

@@ -35,9 +35,9 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Content {
             .collect(),
         tables: vec![
             states::table(&states, recording),
-            levels_table(&levels, &slices, &looks, recording.bins.width_ns),
-            amdahl::serial_table(&by_cpu, by_looks.as_ref(), waiting, recording.bins.width_ns),
-            amdahl::table(by_looks.as_ref(), cores, looked, recording.peak_running),
+            levels_table(&levels, &slices, &looks, recording.bins().width_ns),
+            amdahl::serial_table(&by_cpu, by_looks.as_ref(), waiting, recording.bins().width_ns),
+            amdahl::table(by_looks.as_ref(), cores, looked, recording.peak_running()),
             overcommit(&slices, &looks, cores),
         ],
     }
@@ -46,8 +46,8 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Content {
 /// Number of samples by the number of tasks found running or runnable.
 fn looks(recording: &Recording) -> BTreeMap<u32, u64> {
     let mut looks = BTreeMap::new();
-    for tick in &recording.ticks {
-        if tick.head.time_ns <= recording.watch.until_ns {
+    for tick in recording.ticks().unwrap_or_default() {
+        if tick.head.time_ns <= recording.watch().until_ns {
             *looks.entry(tick.running).or_default() += 1;
         }
     }

@@ -16,15 +16,15 @@ pub(crate) struct State {
 
 pub(crate) fn states(recording: &Recording) -> Vec<State> {
     let (mut used, mut life_ns) = (Usage::default(), 0.0);
-    for task in &recording.tasks {
+    for task in recording.tasks() {
         used = used.plus(task.used());
-        let ended_ns = task.ended_ns().unwrap_or(recording.last_ns);
+        let ended_ns = task.ended_ns().unwrap_or(recording.last_ns());
         life_ns += ended_ns.saturating_sub(task.born_ns) as f64;
     }
     let (running_ns, runnable_ns) = (used.run_ns as f64, used.run_delay_ns as f64);
     let rest_ns = (life_ns - running_ns - runnable_ns).max(0.0);
     let count = |of: fn(&proctrace_wire::layout::Tick) -> u32| {
-        recording.ticks.iter().map(|tick| f64::from(of(tick))).sum::<f64>()
+        recording.ticks().unwrap_or_default().iter().map(|tick| f64::from(of(tick))).sum::<f64>()
     };
     let (sleeping, uninterruptible, stopped) =
         (count(|tick| tick.sleeping), count(|tick| tick.uninterruptible), count(|t| t.stopped));
@@ -43,7 +43,7 @@ pub(crate) fn states(recording: &Recording) -> Vec<State> {
 
 /// The part of the time in which tasks could have run that they spent waiting for a CPU.
 pub(crate) fn waiting_percent(recording: &Recording) -> Option<f64> {
-    let used = recording.tasks.iter().fold(Usage::default(), |sum, task| sum.plus(task.used()));
+    let used = recording.tasks().iter().fold(Usage::default(), |sum, task| sum.plus(task.used()));
     let waited_ns = used.run_delay_ns as f64;
     percent(waited_ns, waited_ns + used.run_ns as f64)
 }
@@ -78,9 +78,9 @@ pub(crate) fn table(states: &[State], recording: &Recording) -> Table {
             "{}, threads included, with a total lifetime of {:.1} s; tasks: mean number. running: \
              CPU time; runnable: time waiting for a CPU (run_delay of /proc/PID/schedstat). The \
              remaining time is split by the states found in {} samples of all tasks.",
-            counted(recording.tasks.len() as u64, "task", "tasks"),
+            counted(recording.tasks().len() as u64, "task", "tasks"),
             all_ns / 1e9,
-            count(recording.ticks.len() as u64)
+            count(recording.ticks().unwrap_or_default().len() as u64)
         ))
 }
 

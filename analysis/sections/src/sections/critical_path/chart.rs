@@ -31,7 +31,7 @@ pub(super) fn chart(recording: &Recording, steps: &[Step]) -> Chart {
     let mut shown: Vec<usize> = groups(&running, |step| category_of(recording, step.program))
         .into_iter()
         .map(|(category, _)| category)
-        .filter(|at| recording.categories.get(*at).is_some_and(|name| name != NO_CATEGORY))
+        .filter(|at| recording.categories().get(*at).is_some_and(|name| name != NO_CATEGORY))
         .collect();
     shown.truncate(CATEGORIES_MAX);
     let mut time_ns = vec![vec![0_u64; bins]; shown.len() + REST.len()];
@@ -44,10 +44,10 @@ pub(super) fn chart(recording: &Recording, steps: &[Step]) -> Chart {
             Doing::WaitingForCpu => shown.len() + 1,
             Doing::Waiting(_) => shown.len() + 2,
         };
-        let since = |at_ns: u64| at_ns - recording.first_ns;
+        let since = |at_ns: u64| at_ns - recording.first_ns();
         spread(&mut time_ns[series], since(step.begin_ns), since(step.end_ns), width_ns);
     }
-    let category = |at: &usize| recording.categories.get(*at).cloned().unwrap_or_default();
+    let category = |at: &usize| recording.categories().get(*at).cloned().unwrap_or_default();
     let names = shown.iter().map(category).chain(REST.map(str::to_owned));
     let length_ns = |bin: usize| width_ns.min(wall_ns - bin as u64 * width_ns) as f64;
     let share = |(bin, ns): (usize, u64)| Some(100.0 * ns as f64 / length_ns(bin));

@@ -26,8 +26,8 @@ pub(crate) fn section(of: &Analysis<'_>, options: &Options) -> Content {
     let by_program = groups(&path.steps, |step| step.program as usize);
     let category = |step: &Step| category_of(recording, step.program);
     let by_category = groups(&path.steps, category);
-    let program = |at: usize| &*recording.programs[at].name;
-    let named_category = |at: usize| recording.categories.get(at).map_or("", |name| &**name);
+    let program = |at: usize| &*recording.programs()[at].name;
+    let named_category = |at: usize| recording.categories().get(at).map_or("", |name| &**name);
     let wall_ns = recording.wall_ns();
     let mut tables = vec![
         phases_table(recording, &path.phases, options.cores(recording)),
@@ -38,7 +38,7 @@ pub(crate) fn section(of: &Analysis<'_>, options: &Options) -> Content {
     ];
     if recording.root().is_none() {
         // Without waits there is a note already.
-        for table in tables.iter_mut().filter(|_| recording.knows.all(&[Quantity::Waits])) {
+        for table in tables.iter_mut().filter(|_| recording.knows().all(&[Quantity::Waits])) {
             table.notes = vec!["No command was launched: no end to go back from.".to_owned()];
         }
     }
@@ -46,13 +46,13 @@ pub(crate) fn section(of: &Analysis<'_>, options: &Options) -> Content {
 }
 
 fn category_of(recording: &Recording, program: u32) -> usize {
-    recording.category_of.get(program as usize).copied().unwrap_or(0)
+    recording.category_of_programs().get(program as usize).copied().unwrap_or(0)
 }
 
 fn phases_table(recording: &Recording, phases: &[Phase], cores: u32) -> Table {
     let of = || phases.iter();
     let wall_ns = recording.wall_ns();
-    let process = |phase: &Phase| &recording.processes[phase.process.unwrap_or(phase.command)];
+    let process = |phase: &Phase| &recording.processes()[phase.process.unwrap_or(phase.command)];
     let name = |phase: &Phase| {
         let program = &*recording.program_of(process(phase)).name;
         match phase.process {
@@ -60,7 +60,7 @@ fn phases_table(recording: &Recording, phases: &[Phase], cores: u32) -> Table {
             None => format!("{program} itself"),
         }
     };
-    let since = |time_ns: u64| time_ns - recording.first_ns;
+    let since = |time_ns: u64| time_ns - recording.first_ns();
     let used = |phase: &Phase| phase.cpu_ns / phase.spent.all_ns().max(1) as f64;
     let line = of().map(|phase| Some(recording.line_of(process(phase)).to_owned()));
     let table = Table::new("path_phases", "Where the wall time went, by child of the command")
@@ -178,7 +178,7 @@ fn stretches_table(recording: &Recording, steps: &[Step]) -> Table {
 
 fn steps_table(recording: &Recording, steps: &[Step]) -> Table {
     let of = || steps.iter();
-    let threshold = match recording.header.waits_min_ns {
+    let threshold = match recording.header().waits_min_ns {
         Some(ns) => proctrace_findings::time(ns),
         None => "the threshold".to_owned(),
     };
@@ -207,22 +207,22 @@ fn who<'a, I: Iterator<Item = &'a Step>>(
     title: &str,
     of: impl Fn() -> I,
 ) -> Table {
-    let process = |step: &Step| &recording.processes[step.process as usize];
+    let process = |step: &Step| &recording.processes()[step.process as usize];
     let category =
-        |step: &Step| recording.categories.get(category_of(recording, step.program)).cloned();
+        |step: &Step| recording.categories().get(category_of(recording, step.program)).cloned();
     Table::new(name, title)
         .rows_need(NEEDS)
         .whole(
             "begin_ns",
             "begin",
             Unit::Nanoseconds,
-            of().map(|step| step.begin_ns - recording.first_ns),
+            of().map(|step| step.begin_ns - recording.first_ns()),
         )
         .whole("pid", "pid", Unit::Text, of().map(|step| u64::try_from(process(step).pid).ok()))
         .text(
             "program",
             "program",
-            of().map(|step| &*recording.programs[step.program as usize].name),
+            of().map(|step| &*recording.programs()[step.program as usize].name),
         )
         .column("category", "category", Unit::Text, Values::Text(of().map(category).collect()))
         .detail()

@@ -141,7 +141,7 @@ fn without_waits_or_command_the_section_says_why_it_is_empty() {
     let recording = Scene::new(1, S).exit(S, 1, (0, 0)).load(Some((S, 0, 0)));
     let analysis = Analysis::of(&recording);
     assert_eq!(analysis.findings().critical_path, None);
-    let known = section(&analysis, &Options::default()).only_known(&recording.knows);
+    let known = section(&analysis, &Options::default()).only_known(recording.knows());
     assert!(known.charts.is_empty());
     for table in &known.tables {
         assert_eq!(table.height(), 0);
@@ -152,7 +152,7 @@ fn without_waits_or_command_the_section_says_why_it_is_empty() {
     scene.header().command.clear();
     let recording = scene.load(None);
     let content = section(&Analysis::of(&recording), &Options::default());
-    for table in &content.only_known(&recording.knows).tables {
+    for table in &content.only_known(recording.knows()).tables {
         assert_eq!((table.height(), table.notes.len()), (0, 1));
         assert!(table.notes[0].contains("No command was launched"), "{table:#?}");
     }

@@ -22,7 +22,7 @@ const BUSY_PERCENT: f64 = 95.0;
 
 /// The bins of the recording in a pool's lifetime.
 fn bins_of(recording: &Recording, at: &Moments) -> std::ops::Range<usize> {
-    recording.bins.bin_of(at.begin_ns)..recording.bins.bin_of(at.end_ns) + 1
+    recording.bins().bin_of(at.begin_ns)..recording.bins().bin_of(at.end_ns) + 1
 }
 
 /// Minimum part of the recorded time, in percent, of a stretch that is relevant for a job.
@@ -39,7 +39,7 @@ pub(crate) fn outside(
     if end_ns.saturating_sub(begin_ns) <= least_ns {
         return None;
     }
-    let bins = &recording.bins;
+    let bins = recording.bins();
     let (user, system) = (bins.of(BinSeries::User), bins.of(BinSeries::System));
     let cpu_ns = (bins.bin_of(begin_ns)..=bins.bin_of(end_ns))
         .map(|bin| {
@@ -76,7 +76,7 @@ pub(crate) struct Overcommit {
 
 impl Overcommit {
     pub(crate) fn of(recording: &Recording, at: &Moments, cores: u32) -> Self {
-        let bins = &recording.bins;
+        let bins = recording.bins();
         let width_ns = bins.width_ns as f64;
         let (user, system) = (bins.of(BinSeries::User), bins.of(BinSeries::System));
         let mut found = Self::default();
@@ -111,7 +111,7 @@ pub(crate) fn cores_table(recording: &Recording, at: &Moments, cores: u32) -> Ta
              time with more than {SPILL} times the requested cores (--cores) in use; the margin \
              allows for samples of several tasks not being simultaneous.",
             count(bins_of(recording, at).len() as u64),
-            recording.bins.width_ns / 1_000_000,
+            recording.bins().width_ns / 1_000_000,
         ))
 }
 
@@ -123,15 +123,15 @@ pub(crate) fn writer(
     at: &Moments,
 ) -> Option<(Table, Chart)> {
     let writer = pool.writer(recording)?;
-    let process = &recording.processes[writer];
+    let process = &recording.processes()[writer];
     let name = recording.role_of(process).unwrap_or("writer").to_owned();
     let series = tree.cpu_by_bin(recording, 1, |head| (head == writer).then_some(0));
-    let width_ns = recording.bins.width_ns as f64;
+    let width_ns = recording.bins().width_ns as f64;
     let busy: Vec<f64> = series[0].iter().map(|cpu_ns| 100.0 * cpu_ns / width_ns).collect();
     // Bins that are entirely within its lifetime, and of those the bins of the loop.
     let whole = |begin_ns: u64, end_ns: u64| {
-        let first = recording.bins.bin_of(begin_ns) + 1;
-        first..recording.bins.bin_of(end_ns).max(first)
+        let first = recording.bins().bin_of(begin_ns) + 1;
+        first..recording.bins().bin_of(end_ns).max(first)
     };
     let life = whole(process.born_ns, end_ns(recording, process));
     let in_loop = whole(
@@ -146,7 +146,7 @@ pub(crate) fn writer(
     let full_percent = (!in_loop.is_empty()).then(|| 100.0 * full as f64 / in_loop.len() as f64);
     let cpu_ns = tree.cpu_of_heads(recording).get(&writer).copied().unwrap_or(0);
     let wanted_ns =
-        process.tasks().map(|task| recording.tasks[task].used()).fold(0, |sum: u64, used| {
+        process.tasks().map(|task| recording.tasks()[task].used()).fold(0, |sum: u64, used| {
             sum.saturating_add(used.run_ns).saturating_add(used.run_delay_ns)
         });
     let life_ns = end_ns(recording, process) - process.born_ns;
@@ -199,8 +199,8 @@ fn coarse(
     series: &[Vec<f64>],
 ) -> (Vec<f64>, Vec<Vec<f64>>) {
     let together = shown.len().div_ceil(POINTS_MAX).max(1);
-    let width_ns = recording.bins.width_ns as f64;
-    let offset_ns = recording.bins.start_ns.saturating_sub(recording.first_ns) as f64;
+    let width_ns = recording.bins().width_ns as f64;
+    let offset_ns = recording.bins().start_ns.saturating_sub(recording.first_ns()) as f64;
     let starts = || shown.clone().step_by(together);
     let last = |start: usize| (start + together).min(shown.end);
     let x =
@@ -224,7 +224,7 @@ pub(crate) fn chart(
     at: &Moments,
     cores: u32,
 ) -> Chart {
-    let parent = &recording.processes[pool.parent];
+    let parent = &recording.processes()[pool.parent];
     let mut names = vec![recording.program_of(parent).name.clone()];
     let mut group_of = std::collections::HashMap::from([(pool.parent, 0)]);
     if pool.workers.len() <= AREAS_MAX {
@@ -238,14 +238,15 @@ pub(crate) fn chart(
     }
     for other in &pool.others {
         group_of.insert(*other, names.len());
-        let role = recording.role_of(&recording.processes[*other]);
+        let role = recording.role_of(&recording.processes()[*other]);
         names.push(role.unwrap_or("other child").to_owned());
     }
     let mut series = tree.cpu_by_bin(recording, names.len(), |head| group_of.get(&head).copied());
-    let width_ns = recording.bins.width_ns as f64;
+    let width_ns = recording.bins().width_ns as f64;
     series.iter_mut().flatten().for_each(|cpu| *cpu /= width_ns);
-    let (user, system) = (recording.bins.of(BinSeries::User), recording.bins.of(BinSeries::System));
-    let rest: Vec<f64> = (0..recording.bins.len())
+    let (user, system) =
+        (recording.bins().of(BinSeries::User), recording.bins().of(BinSeries::System));
+    let rest: Vec<f64> = (0..recording.bins().len())
         .map(|bin| {
             let pool: f64 = series.iter().map(|series| series[bin]).sum();
             ((user[bin] + system[bin]) / width_ns - pool).max(0.0)
@@ -294,9 +295,10 @@ mod tests {
             tape.exit(1000, child, Used::ms(850));
         }
         let mut recording = tape.exit(1100, 1, Used::default()).recording();
-        recording.roles = ["worker_0", "worker_1", "shared_writer"].map(String::from).to_vec();
+        recording
+            .replace_roles(["worker_0", "worker_1", "shared_writer"].map(String::from).to_vec());
         for role in 0..3 {
-            recording.processes[role + 1].set_role(u32::try_from(role).ok());
+            recording.processes_mut()[role + 1].set_role(u32::try_from(role).ok());
         }
         recording
     }
@@ -337,7 +339,7 @@ mod tests {
     #[test]
     fn what_lies_outside_has_the_cpu_time_of_its_bins() {
         let recording = recording();
-        let at = |ms: u64| recording.first_ns + ms * MS;
+        let at = |ms: u64| recording.first_ns() + ms * MS;
         // Three CPUs from 855 to 900 ms, and half of each after.
         let found = outside(&recording, "after", at(855), at(1000)).unwrap();
         assert!((found.cpu_ns / 1e6 - (135.0 + 150.0)).abs() < 1e-6, "{found:?}");
@@ -355,7 +357,7 @@ mod tests {
         let names: Vec<&str> = lines.series.iter().map(|series| &*series.name).collect();
         assert_eq!(names, ["athena", "worker_0", "worker_1", "shared_writer"]);
         let all: f64 = lines.series.iter().flat_map(|series| &series.values).flatten().sum();
-        let seconds = all * recording.bins.width_ns as f64 / 1e9;
+        let seconds = all * recording.bins().width_ns as f64 / 1e9;
         assert!((seconds - 2.55).abs() < 1e-4, "{seconds}");
     }
 }

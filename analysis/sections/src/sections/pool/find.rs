@@ -36,7 +36,7 @@ pub(crate) struct Worker {
 
 /// End of a process, or of the recording.
 pub(crate) fn end_ns(recording: &Recording, process: &Process) -> u64 {
-    process.ended_ns().unwrap_or(recording.last_ns).max(process.born_ns)
+    process.ended_ns().unwrap_or(recording.last_ns()).max(process.born_ns)
 }
 
 fn life_ns(recording: &Recording, process: &Process) -> u64 {
@@ -47,12 +47,12 @@ fn life_ns(recording: &Recording, process: &Process) -> u64 {
 /// first.
 pub(crate) fn pools(recording: &Recording, options: &Options, fewest: usize) -> Vec<Pool> {
     let mut families: HashMap<(usize, Option<usize>), Vec<usize>> = HashMap::new();
-    for (at, process) in recording.processes.iter().enumerate() {
+    for (at, process) in recording.processes().iter().enumerate() {
         let Some(parent) = process.parent() else { continue };
         let within_ns = match &options.pool {
             None => recording.recorded_ns(),
             Some(named) => {
-                let parent = &recording.processes[parent];
+                let parent = &recording.processes()[parent];
                 if recording.program_of(parent).name != *named {
                     continue;
                 }
@@ -87,7 +87,7 @@ fn side_by_side(recording: &Recording, children: &[usize]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut busy_until_ns = 0;
     for child in children {
-        let process = &recording.processes[*child];
+        let process = &recording.processes()[*child];
         match groups.last_mut() {
             Some(group) if process.born_ns < busy_until_ns => group.push(*child),
             _ => groups.push(vec![*child]),
@@ -100,7 +100,7 @@ fn side_by_side(recording: &Recording, children: &[usize]) -> Vec<Vec<usize>> {
 /// True if all were alive at one time. Programs that are started one after the other as slots
 /// become free are not a pool but a queue.
 fn all_at_once(recording: &Recording, children: &[usize]) -> bool {
-    let lives = || children.iter().map(|child| &recording.processes[*child]);
+    let lives = || children.iter().map(|child| &recording.processes()[*child]);
     let last_born = lives().map(|process| process.born_ns).max();
     let first_ended = lives().map(|process| end_ns(recording, process)).min();
     last_born < first_ended
@@ -114,7 +114,7 @@ fn pool(
     program: Option<usize>,
     children: Vec<usize>,
 ) -> Pool {
-    let role = |child: usize| recording.role_of(&recording.processes[child]);
+    let role = |child: usize| recording.role_of(&recording.processes()[child]);
     let numbers: Vec<Option<u64>> =
         children.iter().map(|child| role(*child).and_then(number_in)).collect();
     let numbered = numbers.iter().flatten().count();
@@ -155,7 +155,7 @@ impl Pool {
         let workers = self.workers.iter().map(|worker| worker.process);
         workers
             .chain(self.others.iter().copied())
-            .map(|child| recording.processes[child].cpu.total_ns())
+            .map(|child| recording.processes()[child].cpu.total_ns())
             .fold(0, u64::saturating_add)
     }
 
@@ -163,7 +163,7 @@ impl Pool {
     /// one whose role is not a worker's.
     pub(crate) fn writer(&self, recording: &Recording) -> Option<usize> {
         let named = |child: &&usize| {
-            recording.role_of(&recording.processes[**child]).is_some_and(is_writer)
+            recording.role_of(&recording.processes()[**child]).is_some_and(is_writer)
         };
         match (self.others.iter().find(named), &self.others[..]) {
             (Some(writer), _) | (None, [writer]) => Some(*writer),
@@ -259,9 +259,10 @@ mod tests {
             tape.fork(100, 1, child).exit(900, child, Used::ms(10));
         }
         let mut recording = tape.exit(1000, 1, Used::ms(1)).recording();
-        recording.roles = ["worker_1", "shared_writer", "worker_0"].map(String::from).to_vec();
+        recording
+            .replace_roles(["worker_1", "shared_writer", "worker_0"].map(String::from).to_vec());
         for (process, role) in [(1, Some(0)), (2, Some(1)), (3, Some(2)), (4, None)] {
-            recording.processes[process].set_role(role);
+            recording.processes_mut()[process].set_role(role);
         }
         let found = pools(&recording, &Options::default(), 2);
         assert_eq!(programs(&found), [(0, vec![3, 1])]);

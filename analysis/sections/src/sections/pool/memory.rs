@@ -23,7 +23,7 @@ pub(crate) struct MemoryReadings {
 impl MemoryReadings {
     /// `None` if the recording has no memory readings.
     pub(crate) fn of(recording: &Recording, tree: &Tree) -> Option<Self> {
-        let interval_ns = recording.header.memory_interval_ns?;
+        let interval_ns = recording.header().memory_interval_ns?;
         let all = passes(recording, |process| tree.part(process).is_some());
         let workers = passes(recording, |process| tree.part(process) == Some(Part::Worker));
         (!all.is_empty()).then_some(Self { all, workers, interval_ns })
@@ -124,7 +124,7 @@ pub(crate) fn table(readings: &MemoryReadings, moments: &Moments) -> Table {
 
 /// PSS, RSS and USS over time, and the sharing among workers.
 pub(crate) fn charts(recording: &Recording, readings: &MemoryReadings, at: &Moments) -> Vec<Chart> {
-    let since = |pass: &Pass| pass.time_ns.saturating_sub(recording.first_ns) as f64;
+    let since = |pass: &Pass| pass.time_ns.saturating_sub(recording.first_ns()) as f64;
     let bytes = |name: &str, of: fn(&Pass) -> u64| Series {
         name: name.into(),
         values: readings.all.iter().map(|pass| Some(of(pass) as f64)).collect(),

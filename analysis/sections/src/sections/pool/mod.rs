@@ -72,7 +72,7 @@ fn list(recording: &Recording, options: &Options, pools: &[Pool], found: usize) 
             Scaling::of(&phases, pool.workers.len() as u64)
         })
         .collect();
-    let parents = || pools.iter().map(|pool| &recording.processes[pool.parent]);
+    let parents = || pools.iter().map(|pool| &recording.processes()[pool.parent]);
     let table = Table::new("pools", "Worker pools")
         .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Samples])
         .text("parent", "parent", parents().map(|parent| recording.program_of(parent).name.clone()))
@@ -82,7 +82,7 @@ fn list(recording: &Recording, options: &Options, pools: &[Pool], found: usize) 
             "workers are",
             pools.iter().map(|pool| match pool.program {
                 None => "forks".to_owned(),
-                Some(program) => recording.programs[program].name.clone(),
+                Some(program) => recording.programs()[program].name.clone(),
             }),
         )
         .whole(
@@ -137,9 +137,9 @@ fn list(recording: &Recording, options: &Options, pools: &[Pool], found: usize) 
 
 /// The phases, and the job's activity before the parent's birth and after its end.
 fn phase_table(recording: &Recording, phases: &[Phase], moments: &Moments) -> Table {
-    let job_end_ns = recording.first_ns.saturating_add(recording.wall_ns());
+    let job_end_ns = recording.first_ns().saturating_add(recording.wall_ns());
     let outside = [
-        cores::outside(recording, "job before", recording.first_ns, moments.begin_ns),
+        cores::outside(recording, "job before", recording.first_ns(), moments.begin_ns),
         cores::outside(recording, "job after", moments.end_ns, job_end_ns),
     ];
     let [before, after] = &outside;
@@ -147,7 +147,7 @@ fn phase_table(recording: &Recording, phases: &[Phase], moments: &Moments) -> Ta
     let all_ns: u64 = rows.iter().map(|phase| phase.wall_ns()).sum();
     let percent =
         |phase: &&Phase| (all_ns > 0).then(|| 100.0 * phase.wall_ns() as f64 / all_ns as f64);
-    let begin = |phase: &&Phase| phase.begin_ns.saturating_sub(recording.first_ns);
+    let begin = |phase: &&Phase| phase.begin_ns.saturating_sub(recording.first_ns());
     let mut table = Table::new("pool_phases", "Phases of the pool")
         .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Samples])
         .text("phase", "phase", rows.iter().map(|phase| phase.name))
@@ -239,7 +239,7 @@ fn moments(recording: &Recording, at: &Moments) -> Vec<Mark> {
     marks
         .into_iter()
         .map(|(ns, name)| Mark {
-            at: ns.saturating_sub(recording.first_ns) as f64,
+            at: ns.saturating_sub(recording.first_ns()) as f64,
             name: name.to_owned(),
         })
         .collect()

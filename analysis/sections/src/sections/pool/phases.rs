@@ -55,8 +55,8 @@ pub(crate) struct Moments {
 
 impl Moments {
     pub(crate) fn of(recording: &Recording, pool: &Pool) -> Self {
-        let parent = &recording.processes[pool.parent];
-        let workers = || pool.workers.iter().map(|worker| &recording.processes[worker.process]);
+        let parent = &recording.processes()[pool.parent];
+        let workers = || pool.workers.iter().map(|worker| &recording.processes()[worker.process]);
         let births = || workers().map(|worker| worker.born_ns);
         let exits = || workers().map(|worker| end_ns(recording, worker));
         let begin_ns = parent.born_ns;
@@ -66,7 +66,7 @@ impl Moments {
         let last_exit_ns = exits().max().unwrap_or(first_exit_ns).max(first_exit_ns);
         let end_ns = end_ns(recording, parent).max(last_exit_ns);
         let merged_ns = recording
-            .processes
+            .processes()
             .iter()
             .filter(|child| child.parent() == Some(pool.parent) && child.born_ns >= last_exit_ns)
             .filter_map(|child| child.ended_ns())

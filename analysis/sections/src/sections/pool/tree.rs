@@ -34,8 +34,8 @@ impl Tree {
         let mut part_of = HashMap::from([(pool.parent, Part::Parent)]);
         part_of.extend(pool.workers.iter().map(|worker| (worker.process, Part::Worker)));
         part_of.extend(pool.others.iter().map(|other| (*other, Part::Other)));
-        let mut head_of: Vec<Option<u32>> = vec![None; recording.processes.len()];
-        for (at, process) in recording.processes.iter().enumerate() {
+        let mut head_of: Vec<Option<u32>> = vec![None; recording.processes().len()];
+        for (at, process) in recording.processes().iter().enumerate() {
             head_of[at] = if part_of.contains_key(&at) {
                 u32::try_from(at).ok()
             } else {
@@ -62,7 +62,7 @@ impl Tree {
     pub(crate) fn cpu_within(&self, recording: &Recording, windows: &[(u64, u64)]) -> Vec<ByPart> {
         let mut sums = vec![ByPart::default(); windows.len()];
         let tracks = tracks(recording);
-        for (at, process) in recording.processes.iter().enumerate() {
+        for (at, process) in recording.processes().iter().enumerate() {
             let Some(part) = self.part(at) else { continue };
             let life = (process.born_ns, end_ns(recording, process));
             match tracks.get(&at) {
@@ -80,7 +80,7 @@ impl Tree {
     /// Total CPU time of each head in nanoseconds.
     pub(crate) fn cpu_of_heads(&self, recording: &Recording) -> HashMap<usize, u64> {
         let mut sums: HashMap<usize, u64> = HashMap::new();
-        for (at, process) in recording.processes.iter().enumerate() {
+        for (at, process) in recording.processes().iter().enumerate() {
             if let Some(head) = self.head(at) {
                 let sum = sums.entry(head).or_default();
                 *sum = sum.saturating_add(process.cpu.total_ns());
@@ -97,10 +97,10 @@ impl Tree {
         groups: usize,
         chosen: impl Fn(usize) -> Option<usize>,
     ) -> Vec<Vec<f64>> {
-        let bins = &recording.bins;
+        let bins = recording.bins();
         let mut series = vec![vec![0.0; bins.len()]; groups];
         let tracks = tracks(recording);
-        for (at, process) in recording.processes.iter().enumerate() {
+        for (at, process) in recording.processes().iter().enumerate() {
             let Some(group) = self.head(at).and_then(&chosen) else { continue };
             let Some(series) = series.get_mut(group) else { continue };
             match tracks.get(&at) {
@@ -124,7 +124,7 @@ impl Tree {
 }
 
 fn tracks(recording: &Recording) -> HashMap<usize, &Track> {
-    recording.tracks.iter().map(|track| (track.process, track)).collect()
+    recording.tracks().iter().map(|track| (track.process, track)).collect()
 }
 
 /// CPU time of a process per bin, within its lifetime.
@@ -133,7 +133,7 @@ fn pieces(
     track: &Track,
     (born_ns, ended_ns): (u64, u64),
 ) -> impl Iterator<Item = (u64, u64, f64)> {
-    let (start_ns, width_ns) = (recording.bins.start_ns, recording.bins.width_ns);
+    let (start_ns, width_ns) = (recording.bins().start_ns, recording.bins().width_ns);
     track.bins().filter(|(_, cpu_ns)| *cpu_ns > 0.0).map(move |(bin, cpu_ns)| {
         let begin_ns = start_ns.saturating_add(width_ns.saturating_mul(bin as u64));
         let end_ns = begin_ns.saturating_add(width_ns).min(ended_ns);

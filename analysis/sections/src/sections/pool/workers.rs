@@ -50,7 +50,7 @@ pub(crate) fn accounts(
     tree: &Tree,
     logs: &[EventLog],
 ) -> Vec<Account> {
-    let mut place = vec![None; recording.processes.len()];
+    let mut place = vec![None; recording.processes().len()];
     let numbers: Vec<u64> = pool.workers.iter().map(|worker| worker.number).collect();
     let mut accounts: Vec<Account> = pool
         .workers
@@ -59,12 +59,12 @@ pub(crate) fn accounts(
         .enumerate()
         .map(|(at, (worker, events))| {
             place[worker.process] = Some(at);
-            let process = &recording.processes[worker.process];
+            let process = &recording.processes()[worker.process];
             Account {
                 name: worker.name.clone(),
                 pid: process.pid,
-                begin_ns: process.born_ns.saturating_sub(recording.first_ns),
-                end_ns: end_ns(recording, process).saturating_sub(recording.first_ns),
+                begin_ns: process.born_ns.saturating_sub(recording.first_ns()),
+                end_ns: end_ns(recording, process).saturating_sub(recording.first_ns()),
                 migrations: Some(0),
                 events,
                 ..Account::default()
@@ -72,7 +72,7 @@ pub(crate) fn accounts(
         })
         .collect();
     let mut any_migration = false;
-    for (at, process) in recording.processes.iter().enumerate() {
+    for (at, process) in recording.processes().iter().enumerate() {
         let Some(account) =
             tree.head(at).and_then(|head| place[head]).and_then(|at| accounts.get_mut(at))
         else {
@@ -81,7 +81,7 @@ pub(crate) fn accounts(
         account.used.add(&recording.divided_of(process));
         account.peak_rss_bytes =
             account.peak_rss_bytes.max(recording.known_peak_rss_bytes(process));
-        for task in process.tasks().map(|task| &recording.tasks[task]) {
+        for task in process.tasks().map(|task| &recording.tasks()[task]) {
             let used = task.used();
             account.voluntary = account.voluntary.saturating_add(used.nvcsw);
             account.involuntary = account.involuntary.saturating_add(used.nivcsw);
@@ -94,7 +94,7 @@ pub(crate) fn accounts(
         }
     }
     // In earlier versions the field was always zero.
-    if recording.header.wire_version < MIGRATIONS_SINCE && !any_migration {
+    if recording.header().wire_version < MIGRATIONS_SINCE && !any_migration {
         accounts.iter_mut().for_each(|account| account.migrations = None);
     }
     accounts
@@ -179,7 +179,7 @@ pub(crate) fn work_table(accounts: &[Account]) -> Table {
 
 /// Kernel resources used by each worker.
 pub(crate) fn resources_table(recording: &Recording, accounts: &[Account], forked: bool) -> Table {
-    let (split, page_bytes) = (&recording.split, recording.header.page_bytes);
+    let (split, page_bytes) = (recording.split(), recording.header().page_bytes);
     let table = Table::new("pool_resources", "Workers: resources used")
         .rows_need(&[Quantity::Forks, Quantity::Execs, Quantity::Cpu, Quantity::Samples])
         .text("worker", "worker", accounts.iter().map(|a| a.name.clone()))
