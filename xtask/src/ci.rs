@@ -6,7 +6,7 @@ use xtask::setup;
 
 use crate::test;
 
-/// Dependencies, documentation, interleavings, then what [`test::run`] runs: formatting, features, lints, tests.
+/// Dependencies, documentation, interleavings, then what [`test::run`] runs: formatting, lints, features, tests.
 pub(crate) fn run() -> Result<()> {
     setup::run(setup::EVERYTHING)?;
     if !exists("cargo-deny") {

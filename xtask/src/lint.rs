@@ -1,12 +1,10 @@
-//! Formatting and lints of the whole workspace, and the features that its packages ask for.
+//! Formatting and lints of the whole workspace.
 
 use std::process::Stdio;
 
 use anyhow::Result;
 use xtask::contents::rustc_minor;
 use xtask::run::{cargo, exists, run as execute};
-
-use crate::one_build;
 
 /// Newest minor version of Rust 1 whose lints the code was written with: those of later ones warn.
 const NEWEST: u32 = 95;
@@ -30,10 +28,9 @@ pub(crate) fn are_there() -> bool {
     are_there()
 }
 
-/// Fails if something is not formatted, if clippy warns of anything, or if a build would compile a dependency twice.
+/// Fails if something is not formatted, or if clippy warns of anything.
 pub(crate) fn run() -> Result<()> {
     execute(cargo().args(["fmt", "--all", "--check"]))?;
-    one_build::run()?;
     let mut clippy = cargo();
     clippy.args(["clippy", "--release", "--workspace", "--all-targets", "--quiet"]);
     if rustc_minor()? <= NEWEST {

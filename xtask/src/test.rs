@@ -9,7 +9,7 @@ use xtask::run::{built, cargo, is_root, run as execute};
 use xtask::setup;
 
 use crate::part::Part;
-use crate::{lint, nextest, nextflow, payloads, prmon, verifier};
+use crate::{lint, nextest, nextflow, one_build, payloads, prmon, verifier};
 
 /// Modules of tests that need Python packages from an index.
 const PYPI: &str = "pypi";
@@ -119,6 +119,7 @@ pub(crate) fn run(no_java: bool, arguments: &[String]) -> Result<()> {
     if has_lints {
         parts.push(Part::of_checks("lint", lint::run));
     }
+    parts.push(Part::of_checks("features", one_build::run));
     parts.push(Part::of_checks("verifier", || verifier::run(false)));
     for profile in ["portable", "root", "browser", "python", "java"] {
         let is_there = match profile {

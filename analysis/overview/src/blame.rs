@@ -301,7 +301,7 @@ fn sender_among<'a>(
     last_sent: impl FnOnce(u32) -> Option<&'a SentSignal>,
 ) -> Option<String> {
     let process = u32::try_from(at).ok()?;
-    if signal == SIGKILL && recording.was_oom_killed(process) == Some(true) {
+    if signal == SIGKILL && recording.was_oom_killed(process) {
         return Some(OOM_KILLER.to_owned());
     }
     last_sent(process).map(|sent| sender(recording, sent))
@@ -332,7 +332,7 @@ fn last_sent(recording: &Recording) -> FastMap<(u32, i32), &SentSignal> {
 
 /// Sender of a signal, in words.
 pub fn sender(recording: &Recording, sent: &SentSignal) -> String {
-    if i32::from(sent.signal) == SIGKILL && recording.was_oom_killed(sent.process) == Some(true) {
+    if i32::from(sent.signal) == SIGKILL && recording.was_oom_killed(sent.process) {
         return OOM_KILLER.to_owned();
     }
     if let Some(cause) = cause_in_kernel(sent) {

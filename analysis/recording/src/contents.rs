@@ -168,6 +168,11 @@ impl Recording {
         self.left_lines.get(&process).map(String::as_str)
     }
 
+    /// True if the out-of-memory killer chose a process, which its own end tells: signals need not be known.
+    pub fn was_oom_killed(&self, process: u32) -> bool {
+        self.oom_killed.contains(&process)
+    }
+
     /// True if a process shared the memory of its forker until its exec: vfork(2), posix_spawn(3).
     pub fn shared_memory(&self, process: usize) -> bool {
         self.sharers.contains(process)
@@ -252,11 +257,6 @@ impl Recording {
     /// Signals that usually end a process, in order of time.
     pub fn signals(&self) -> Option<&[SentSignal]> {
         self.known(Quantity::Signals, &self.signals[..])
-    }
-
-    /// True if the out-of-memory killer chose a process; `None` if signals were not recorded.
-    pub fn was_oom_killed(&self, process: u32) -> Option<bool> {
-        self.knows.some(&[Quantity::Signals], self.oom_killed.contains(&process))
     }
 
     /// Every pass of the sampler.
@@ -351,9 +351,8 @@ mod tests {
             recording.memory_readings().is_some(),
             recording.waits().is_some(),
             recording.signals().is_some(),
-            recording.was_oom_killed(0).is_some(),
             recording.ticks().is_some(),
         ];
-        assert_eq!(tables, [false; 13]);
+        assert_eq!(tables, [false; 12]);
     }
 }

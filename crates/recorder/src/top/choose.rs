@@ -10,11 +10,12 @@ use proctrace_trace::is_trace;
 use crate::live;
 
 /// The newest trace in the current directory that a recorder is writing.
-pub(super) fn newest(program: &str) -> Result<PathBuf> {
+pub(super) fn newest(program: &str, has_view: bool) -> Result<PathBuf> {
     let Some(path) = newest_in(Path::new("."))? else {
+        let shown = if has_view { "--live" } else { "--progress" };
         bail!(
             "no recording is being written in this directory; name a trace: {program} top FILE, or \
-             start one: {program} record -- COMMAND"
+             start one: {program} record {shown} -- COMMAND"
         );
     };
     Ok(path)

@@ -46,7 +46,7 @@ pub fn run(
     }
     let path = match &args.trace {
         Some(path) => path.clone(),
-        None => choose::newest(program)?,
+        None => choose::newest(program, show.is_some())?,
     };
     let feed = Feed::open(&path, classify()?)?;
     let ends = Ends::new(args.of_record).context("cannot handle signals")?;
