@@ -309,3 +309,7 @@ mod tests {
         assert!(!holds(17 * MS) && !holds(4 * MS));
     }
 }
+
+#[cfg(test)]
+#[path = "law_tests.rs"]
+mod law_tests;

@@ -46,6 +46,52 @@ fn few_ticks_give_an_interval_and_no_number() {
 }
 
 #[test]
+fn a_group_is_split_by_its_own_ticks_only_if_it_has_enough() {
+    let whole = split(400, 600);
+    let cpu = CpuTime { user_ns: 40, system_ns: 60 };
+    let group = |user, system| Divided { cpu, ticks: ticks(user, system) };
+    assert_eq!(whole.own(&group(12, 18)), Some(cpu));
+    assert_eq!(whole.own(&group(12, 17)), None);
+    // Without ticks of the whole, those of the group prove nothing.
+    assert_eq!(split(12, 17).own(&group(12, 18)), None);
+    let half = CpuTime { user_ns: 50, system_ns: 50 };
+    assert_eq!(whole.pooled(100, ticks(15, 15)), Some(half));
+    assert_eq!(whole.pooled(100, ticks(14, 15)), None);
+    let mut sum = group(12, 18);
+    sum.add(&group(1, 2));
+    assert_eq!(sum, Divided { cpu: CpuTime { user_ns: 80, system_ns: 120 }, ticks: ticks(13, 20) });
+    let none = Divided { cpu: CpuTime::default(), ticks: ticks(12, 18) };
+    assert_eq!(whole.certainty(&none).system_percent, None);
+}
+
+#[test]
+fn an_interval_is_in_percent_with_six_decimals() {
+    let of_half =
+        split(400, 600).certainty(&Divided { cpu: CpuTime::default(), ticks: ticks(50, 50) });
+    // Wilson 1927 for 50 of 100, z = 1.96.
+    let (low, high) = of_half.interval_percent.unwrap();
+    assert!((low - 40.383).abs() < 0.001 && (high - 59.617).abs() < 0.001, "{low} {high}");
+    assert_eq!(low, (low * 1e6).round() / 1e6);
+}
+
+#[test]
+fn what_waits_for_ticks_is_joined_and_nothing_of_it_is_lost() {
+    let mut stretches = Stretches::new(TICK_NS);
+    let growth = |at: u64| Growth { from_ns: at, to_ns: at + 1, run_ns: 10, ticks: ticks(0, 0) };
+    let enough = Growth { ticks: ticks(1000, 0), ..growth(0) };
+    assert!(stretches.suffices(&enough) && !stretches.suffices(&growth(0)));
+    let pushed = PENDING_MAX as u64 + 3;
+    for at in 0..pushed {
+        stretches.push(7, growth(at), |_, _| panic!("it has no ticks"));
+    }
+    let pending = stretches.take_pending(7);
+    assert_eq!(pending.len(), PENDING_MAX / 2 + 3);
+    assert_eq!(pending.iter().map(|growth| growth.run_ns).sum::<u64>(), 10 * pushed);
+    assert!(pending.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
+    assert_eq!((pending[0].from_ns, pending[0].to_ns), (0, 2));
+}
+
+#[test]
 fn a_program_with_few_ticks_borrows() {
     // Programs 0 and 1 are of one category, 2 of another.
     let programs = [ticks(30, 70), ticks(3, 0), ticks(0, 0)];
