@@ -159,3 +159,58 @@ fn losses_of_one_kind_and_reason_are_one() {
     recording.counts.losses.insert((Kind::Exec as u16, 1, 0), 5);
     assert_eq!(recording.health().lost, 5);
 }
+
+#[test]
+fn cpu_time_agrees_within_what_the_kernel_rounds() {
+    // 100 us, and 2 us for each of two processes.
+    let holds = |told_ns: u64| {
+        let law = found(&sound().load(Some((S, told_ns, 0))), "cpu");
+        assert_eq!(law.expected, Some(told_ns as f64 / 1e9));
+        assert_eq!((law.found, law.unit), (Some(0.002), "s"));
+        law.holds.unwrap()
+    };
+    let (exact_ns, within_ns, beyond_ns) = (2 * MS, 103_000, 105_000);
+    assert!(holds(exact_ns) && holds(exact_ns + within_ns) && holds(exact_ns - within_ns));
+    assert!(!holds(exact_ns + beyond_ns) && !holds(exact_ns - beyond_ns));
+}
+
+#[test]
+fn cpu_time_agrees_with_that_of_its_cgroup() {
+    let mut scene = Scene::new(1, 100 * MS);
+    scene.exit(S, 1, (100 * MS, 0));
+    let mut recording = scene.load(Some((S, 100 * MS, 0)));
+    // 200 us, and a thousandth.
+    let mut holds = |usage_ns: u64| {
+        let used = proctrace_trace::CgroupUsage {
+            path: "/job".to_owned(),
+            usage_ns,
+            user_ns: usage_ns,
+            system_ns: 0,
+        };
+        recording.trailer.as_mut().unwrap().cgroup = Some(used);
+        let law = found(&recording, "cgroup");
+        assert_eq!(law.expected, Some(usage_ns as f64 / 1e9));
+        assert_eq!(law.found, Some(0.1));
+        law.holds.unwrap()
+    };
+    let (exact_ns, within_ns, beyond_ns) = (100 * MS, 299_000, 302_000);
+    assert!(holds(exact_ns) && holds(exact_ns + within_ns) && holds(exact_ns - within_ns));
+    assert!(!holds(exact_ns + beyond_ns) && !holds(exact_ns - beyond_ns));
+}
+
+#[test]
+fn a_clock_may_be_off_by_a_second() {
+    let mut recording = sound().load(None);
+    let outside = |recording: &Recording| found(recording, "clock").found.unwrap();
+    let child = recording.tasks[1].born_ns;
+    recording.header.started_ns = child + S;
+    let at_the_limit = outside(&recording);
+    recording.header.started_ns = child + S + 1;
+    assert_eq!(outside(&recording), at_the_limit + 1.0);
+    recording.header.started_ns = 0;
+    let ended_ns = recording.tasks[0].ended_ns().unwrap();
+    recording.trailer.as_mut().unwrap().ended_ns = ended_ns - S;
+    assert_eq!(outside(&recording), 0.0);
+    recording.trailer.as_mut().unwrap().ended_ns = ended_ns - S - 1;
+    assert_eq!(outside(&recording), 1.0);
+}
