@@ -214,3 +214,24 @@ fn a_clock_may_be_off_by_a_second() {
     recording.trailer.as_mut().unwrap().ended_ns = ended_ns - S - 1;
     assert_eq!(outside(&recording), 1.0);
 }
+
+/// What was never waited for (3) may be what the kernel left out of a child that was (2): both sides allow for it.
+#[test]
+fn what_the_kernel_left_out_is_allowed_for_on_both_sides() {
+    let holds = |told_ns: u64| {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.fork(0, 1, 2).fork(MS, 2, 3);
+        scene.exit_with(40 * MS, 2, (10 * MS, 0), |exit| {
+            exit.run_at_exit_ns = 2 * MS;
+            exit.bits |= proctrace_wire::layout::EXIT_RELEASED;
+        });
+        scene.exit(500 * MS, 3, (4 * MS, 0)).exit(S, 1, (MS, 0));
+        let recording = scene.load(Some((S, told_ns, 0)));
+        let accounting = Accounting::of(&recording);
+        assert_eq!((accounting.tail_ns, accounting.unwaited_ns), (8 * MS, 4 * MS));
+        found(&recording, "cpu").holds.unwrap()
+    };
+    // 15 ms in all, of which 4 were not waited for: 11, less at most 8, or more by what is hidden, at most 4.
+    let all: Vec<u64> = (1..20).filter(|ms| holds(ms * MS)).collect();
+    assert_eq!(all, (3..=15).collect::<Vec<u64>>());
+}
