@@ -1,6 +1,6 @@
 //! The path by phase: the child of the command for which, or for whose descendants, the time went.
 
-use proctrace_classify::fast::{Bits, counters};
+use proctrace_classify::fast::{Bits, FastMap, counters};
 use proctrace_recording::Recording;
 use proctrace_recording::bin_series::BinSeries;
 use proctrace_recording::bins::Bins;
@@ -50,17 +50,15 @@ impl Spent {
 
 /// The phases that have time on the path, in order of time.
 pub fn phases(recording: &Recording, steps: &[Step]) -> Vec<Phase> {
-    let phase_of = phase_of(recording);
+    let heads = Heads::of(recording.processes());
     let cpu = CpuTime::of(recording.bins(), recording.last_ns());
-    // By child, and then by whose own time it is.
-    let count = recording.processes().len();
-    let mut place: Vec<Option<usize>> = vec![None; 2 * count];
+    let mut place: FastMap<u32, usize> = FastMap::default();
     let mut phases: Vec<Phase> = Vec::new();
     for step in steps {
-        let (process, command) = phase_of[step.process as usize];
-        let place = &mut place[process.unwrap_or(count + command)];
-        let at = *place.get_or_insert(phases.len());
+        let head = heads.of_process[step.process as usize];
+        let at = *place.entry(head).or_insert(phases.len());
         if at == phases.len() {
+            let (process, command) = heads.child_and_command(head);
             let (begin_ns, end_ns) = (step.begin_ns, step.end_ns);
             let spent = Spent::default();
             phases.push(Phase { process, command, begin_ns, end_ns, spent, cpu_ns: 0.0 });
@@ -73,42 +71,60 @@ pub fn phases(recording: &Recording, steps: &[Step]) -> Vec<Phase> {
     phases
 }
 
-/// Phase of each process: the child of the command that it descends from, and the command; a wrapper descends from
-/// none, and stands for itself.
+/// Phase of each process, named by its head: the child of the command that the process descends from, or the command; a
+/// wrapper descends from none, and is its own.
 ///
 /// The command is often a wrapper of what does the work: a shell with one child, `env`, `sudo`. Then
 /// that child's children are the phases, and so on, unless it has none.
-fn phase_of(recording: &Recording) -> Vec<(Option<usize>, usize)> {
-    let processes = recording.processes();
-    // Parents precede their children; only a broken trace contradicts.
-    let parent = |at: usize, process: &Process| process.parent().filter(|parent| *parent < at);
-    let mut children = counters(processes.len());
-    let mut child = vec![None; processes.len()];
-    for (at, process) in processes.iter().enumerate() {
-        if let Some(parent) = parent(at, process) {
-            children[parent] += 1;
-            child[parent] = Some(at);
+struct Heads {
+    /// Four bytes each: there may be ten million processes, of which few are on the path.
+    of_process: Vec<u32>,
+    command: u32,
+    wrappers: Bits,
+}
+
+impl Heads {
+    fn of(processes: &[Process]) -> Self {
+        // Parents precede their children; only a broken trace contradicts.
+        let parent = |at: u32, process: &Process| {
+            process.parent().and_then(|parent| u32::try_from(parent).ok()).filter(|it| *it < at)
+        };
+        let mut children = counters(processes.len());
+        // The last child of each process that has any.
+        let mut child = counters(processes.len());
+        for (at, process) in (0..).zip(processes) {
+            if let Some(parent) = parent(at, process) {
+                children[parent as usize] += 1;
+                child[parent as usize] = at;
+            }
         }
+        let (mut command, mut wrappers) = (0, Bits::default());
+        while children.get(command as usize) == Some(&1)
+            && children[child[command as usize] as usize] > 0
+        {
+            wrappers.insert(command as usize);
+            command = child[command as usize];
+        }
+        // Overwritten from the first process on: the head of a parent is known before its children need it.
+        let mut of_process = child;
+        for (at, process) in (0..).zip(processes) {
+            of_process[at as usize] = match parent(at, process) {
+                _ if wrappers.contains(at as usize) || at == command => at,
+                Some(parent) if parent == command => at,
+                Some(parent) => of_process[parent as usize],
+                None => command,
+            };
+        }
+        Self { of_process, command, wrappers }
     }
-    let (mut command, mut wrappers) = (0, Bits::default());
-    while let Some(only) = child.get(command).copied().flatten()
-        && children[command] == 1
-        && children[only] > 0
-    {
-        wrappers.insert(command);
-        command = only;
+
+    /// The child of the command, if the head is one, and the command: a wrapper's own time is its own.
+    fn child_and_command(&self, head: u32) -> (Option<usize>, usize) {
+        if head == self.command || self.wrappers.contains(head as usize) {
+            return (None, head as usize);
+        }
+        (Some(head as usize), self.command as usize)
     }
-    let mut phase_of: Vec<(Option<usize>, usize)> = Vec::with_capacity(processes.len());
-    for (at, process) in processes.iter().enumerate() {
-        phase_of.push(match parent(at, process) {
-            _ if wrappers.contains(at) => (None, at),
-            _ if at == command => (None, command),
-            Some(parent) if parent == command => (Some(at), command),
-            Some(parent) => phase_of[parent],
-            None => (None, command),
-        });
-    }
-    phase_of
 }
 
 /// The CPU time of all tasks up to any time, from the recording's bins.
