@@ -34,6 +34,28 @@ impl<const UNIT: u64> From<Units<UNIT>> for u64 {
     }
 }
 
+/// A number stored in three bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreeBytes([u8; 3]);
+
+impl TryFrom<u64> for ThreeBytes {
+    type Error = ();
+
+    fn try_from(number: u64) -> Result<Self, ()> {
+        match number.to_le_bytes() {
+            [a, b, c, 0, 0, 0, 0, 0] => Ok(Self([a, b, c])),
+            _ => Err(()),
+        }
+    }
+}
+
+impl From<ThreeBytes> for u64 {
+    #[inline]
+    fn from(ThreeBytes([a, b, c]): ThreeBytes) -> Self {
+        u32::from_le_bytes([a, b, c, 0]).into()
+    }
+}
+
 macro_rules! kept_of_exit {
     ({ $($(#[$own_doc:meta])+ $own:ident: u32 as $own_tiny:ty,)+ } { $($counter:ident as $tiny:ty,)+ }) => {
         /// The counters of a task's exit record.
@@ -52,15 +74,18 @@ macro_rules! kept_of_exit {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(Rust, packed(2))]
         pub struct TinyExit {
-            tail_ns: u32,
+            /// Time from the task's birth to its end.
+            pub(crate) life_ns: u32,
+            tail_ns: ThreeBytes,
             $($own: $own_tiny,)+
             $($counter: $tiny,)+
         }
 
         impl Exit {
             /// `None` if a value does not fit.
-            pub(crate) fn tiny(&self) -> Option<TinyExit> {
+            pub(crate) fn tiny(&self, life_ns: u64) -> Option<TinyExit> {
                 Some(TinyExit {
+                    life_ns: life_ns.try_into().ok()?,
                     tail_ns: self.tail_ns.try_into().ok()?,
                     $($own: self.$own.try_into().ok()?,)+
                     $($counter: self.used.$counter.try_into().ok()?,)+
@@ -128,8 +153,8 @@ kept_of_exit! {
         nivcsw as u8,
         minflt as u16,
         majflt as u8,
-        rchar as u32,
-        wchar as u32,
+        rchar as ThreeBytes,
+        wchar as ThreeBytes,
         read_bytes as Units<512>,
         write_bytes as Units<4096>,
         run_delay_ns as u32,

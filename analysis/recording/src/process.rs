@@ -68,7 +68,6 @@ pub struct Task {
     process: u32,
     /// Time of its birth.
     pub born_ns: u64,
-    ended_ns: u64,
     known: StoredUsage,
     /// True if its process existed before it.
     pub is_thread: bool,
@@ -85,7 +84,6 @@ impl Task {
             tid,
             process: u32::try_from(process).unwrap_or(u32::MAX),
             born_ns,
-            ended_ns: 0,
             known: StoredUsage::default(),
             is_thread,
             forked: false,
@@ -111,13 +109,14 @@ impl Task {
     /// Its end; `None` if it was alive at the end.
     #[inline]
     pub fn end(&self) -> Option<End> {
-        self.known.exit().map(|record| End { time_ns: self.ended_ns, record })
+        let (time_ns, record) = (self.ended_ns()?, self.known.exit()?);
+        Some(End { time_ns, record })
     }
 
     /// Time of its end; `None` if it was alive at the end.
     #[inline]
     pub fn ended_ns(&self) -> Option<u64> {
-        self.known.has_exit().then_some(self.ended_ns)
+        self.known.ended_ns(self.born_ns)
     }
 
     /// See [`Exit::tail_ns`]; 0 for a task that was alive at the end.
@@ -136,16 +135,15 @@ impl Task {
     }
 
     pub fn ends(&mut self, time_ns: u64, record: Exit) {
-        self.ended_ns = time_ns;
-        self.known.ends(record);
+        self.known.ends(self.born_ns, End { time_ns, record });
     }
 
     pub(crate) fn is_seen(&mut self, sample: layout::Sample) {
-        self.known.rare_mut().seen = Some(sample);
+        self.known.rare_mut(self.born_ns).seen = Some(sample);
     }
 
     pub(crate) fn has_used_before(&mut self, usage: Usage) {
-        self.known.rare_mut().before = Some(usage);
+        self.known.rare_mut(self.born_ns).before = Some(usage);
     }
 
     /// CPU time and ticks of [`used`](Self::used), for callers that iterate over millions of tasks.
