@@ -144,10 +144,10 @@ fn freeing_ns(evidence: &Evidence<'_>, child: u32, parent: usize, exec_ns: u64) 
     let before_ns = exec_ns.saturating_sub(process.born_ns);
     let task = process.tasks().next().and_then(|task| u32::try_from(task).ok());
     let waits = task.map_or(&[][..], |task| of_task(recording.waits().unwrap_or_default(), task));
-    let off_ns = waits
-        .iter()
-        .take_while(|wait| wait.since_ns < exec_ns)
-        .fold(0_u64, |sum, wait| sum.saturating_add(wait.until_ns.min(exec_ns) - wait.since_ns));
+    let off_ns =
+        waits.iter().take_while(|wait| wait.since_ns() < exec_ns).fold(0_u64, |sum, wait| {
+            sum.saturating_add(wait.until_ns().min(exec_ns) - wait.since_ns())
+        });
     let rss_bytes = recording.peak_rss_bytes(&recording.processes()[parent]);
     let most_ns = (rss_bytes >> 20).saturating_mul(FREE_MAX_NS_PER_MIB);
     before_ns.saturating_sub(off_ns).saturating_sub(EXEC_NS).min(most_ns)

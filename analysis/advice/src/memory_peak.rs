@@ -140,7 +140,7 @@ fn related(evidence: &Evidence<'_>, units: &[Unit]) -> Vec<(usize, usize)> {
         if matches!(wait.waits_for, WaitFor::Cpu | WaitFor::Disk) {
             continue;
         }
-        let Waker::Task(waker) = wait.waker else { continue };
+        let Waker::Task(waker) = wait.waker() else { continue };
         if let (Some(one), Some(other)) = (unit_of_task.get(&wait.task), unit_of_task.get(&waker))
             && one != other
         {

@@ -80,10 +80,10 @@ impl<'a> Steps<'a> {
             Some(born_ns) => (*born_ns, Step::Birth(number)),
             None => {
                 let wait = at - self.births_ns.len();
-                let Wait { woken_ns, waker, .. } = self.waits[wait];
-                let by_task = matches!(waker, Waker::Task(_));
+                let kept = &self.waits[wait];
+                let by_task = matches!(kept.waker(), Waker::Task(_));
                 let wait = wait as u32;
-                (woken_ns, if by_task { Step::Woken(wait) } else { Step::Awake(wait) })
+                (kept.woken_ns(), if by_task { Step::Woken(wait) } else { Step::Awake(wait) })
             }
         }
     }
@@ -184,19 +184,21 @@ impl Replay<'_> {
 
     fn wake(&mut self, wait: &Wait) {
         let task = wait.task as usize;
-        let asleep_ns = self.advance(task, wait.since_ns);
-        let woken_ns = match wait.waker {
+        let asleep_ns = self.advance(task, wait.since_ns());
+        let woken_ns = match wait.waker() {
             Waker::Task(waker) if waker != wait.task => {
-                self.advance(waker as usize, wait.woken_ns).max(asleep_ns)
+                self.advance(waker as usize, wait.woken_ns()).max(asleep_ns)
             }
-            _ if self.cut.sleeps(wait) => asleep_ns.saturating_add(wait.woken_ns - wait.since_ns),
+            _ if self.cut.sleeps(wait) => {
+                asleep_ns.saturating_add(wait.woken_ns() - wait.since_ns())
+            }
             _ => asleep_ns,
         };
         let waits = self.cut.waits_for_cpu(task);
-        let for_cpu_ns = if waits { wait.until_ns - wait.woken_ns } else { 0 };
+        let for_cpu_ns = if waits { wait.until_ns() - wait.woken_ns() } else { 0 };
         let at = &mut self.tasks[task];
-        if wait.until_ns >= at.then_ns {
-            *at = At { then_ns: wait.until_ns, now_ns: woken_ns.saturating_add(for_cpu_ns) };
+        if wait.until_ns() >= at.then_ns {
+            *at = At { then_ns: wait.until_ns(), now_ns: woken_ns.saturating_add(for_cpu_ns) };
         }
     }
 }
@@ -253,9 +255,7 @@ mod tests {
         let times = proptest::array::uniform3((0..11_u64).prop_map(|at| BEGIN_NS + at * 10 * MS));
         (0..4_u32, waker, times).prop_map(|(task, waker, mut times)| {
             times.sort_unstable();
-            let [since_ns, woken_ns, until_ns] = times;
-            let waits_for = WaitFor::Futex;
-            Wait { task, waits_for, waker, waker_ended: false, since_ns, woken_ns, until_ns }
+            Wait::new(task, WaitFor::Futex, (waker, false), times)
         })
     }
 
@@ -268,7 +268,7 @@ mod tests {
             let end_ns = BEGIN_NS + 100 * MS;
             let mut in_order = 0;
             for mut waits in sets {
-                waits.sort_unstable_by_key(|wait| (wait.task, wait.until_ns, wait.since_ns));
+                waits.sort_unstable_by_key(|wait| (wait.task, wait.until_ns(), wait.since_ns()));
                 recording.replace_waits(waits);
                 let model = Model::of(&recording, (0, end_ns));
                 let (wall_ns, is_in_order) = model.wall_ns(Cut::Nothing);

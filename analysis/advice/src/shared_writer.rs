@@ -63,10 +63,10 @@ fn ended_by(evidence: &Evidence<'_>, wait: &Wait) -> Option<u32> {
         wait.waits_for,
         WaitFor::Pipe | WaitFor::Socket | WaitFor::Futex | WaitFor::FileLock | WaitFor::Queue
     );
-    let Waker::Task(waker) = wait.waker else { return None };
+    let Waker::Task(waker) = wait.waker() else { return None };
     let process = |task: u32| evidence.recording.tasks()[task as usize].process() as u32;
     let server = process(waker);
-    (hands_out && !wait.waker_ended && server != process(wait.task)).then_some(server)
+    (hands_out && !wait.waker_ended() && server != process(wait.task)).then_some(server)
 }
 
 /// Begin and end of the waits of these tasks that the server or one of them ended.
@@ -75,10 +75,10 @@ fn waits(evidence: &Evidence<'_>, server: u32, tasks: &BTreeSet<u32>) -> Vec<(u6
         .iter()
         .flat_map(|task| of_task(evidence.recording.waits().unwrap_or_default(), *task));
     let concerns = |wait: &&Wait| {
-        let by_one_of_them = matches!(wait.waker, Waker::Task(waker) if tasks.contains(&waker));
+        let by_one_of_them = matches!(wait.waker(), Waker::Task(waker) if tasks.contains(&waker));
         ended_by(evidence, wait).is_some_and(|by| by == server || by_one_of_them)
     };
-    all.filter(concerns).map(|wait| (wait.since_ns, wait.woken_ns)).collect()
+    all.filter(concerns).map(|wait| (wait.since_ns(), wait.woken_ns())).collect()
 }
 
 /// Times at which at least two tasks wait, in order.

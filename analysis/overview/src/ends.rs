@@ -55,9 +55,8 @@ pub fn ends(recording: &Recording) -> Ends {
             processes: group.processes,
             core_dumps: group.core_dumps,
             example_pid: group.first.pid,
-            example_parent: group
-                .first
-                .spawned_by()
+            example_parent: recording
+                .spawner_of(group.first)
                 .and_then(|parent| recording.programs().get(parent))
                 .map_or_else(String::new, |parent| parent.name.clone()),
         })

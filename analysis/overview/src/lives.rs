@@ -25,7 +25,7 @@ pub struct Group {
 
 impl Group {
     fn of(recording: &Recording, process: &Process) -> Self {
-        let spawner = process.spawned_by().map(number);
+        let spawner = recording.spawner_of(process).map(number);
         let run = process.spawned_in().and_then(|run| recording.runs().get(run as usize));
         Self {
             program: number(process.program()),

@@ -44,7 +44,7 @@ impl Tree {
             let run = process.spawned_in().and_then(|run| recording.runs().get(run as usize));
             let forker = run.map(|run| run.process as usize).or(process.parent());
             let spawner = forker.and_then(|forker| above.get(forker).copied());
-            let own = match (spawner, process.spawned_by()) {
+            let own = match (spawner, recording.spawner_of(process)) {
                 (Some(above), Some(program)) => Some(tree.child(above, number(program))),
                 _ => None,
             };

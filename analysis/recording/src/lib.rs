@@ -280,6 +280,15 @@ impl Recording {
         process.forked_by_thread().or_else(|| self.processes[parent].tasks().next())
     }
 
+    /// Number of the program that the forker of a process was running at the time.
+    #[inline]
+    pub fn spawner_of(&self, process: &Process) -> Option<usize> {
+        match process.spawned_in() {
+            Some(run) => Some(self.runs[run as usize].program as usize),
+            None => process.spawned_by_program(),
+        }
+    }
+
     /// Number of the category in which a process is counted.
     pub fn category_of(&self, process: &Process) -> usize {
         self.category_of.get(process.program()).copied().unwrap_or(0)

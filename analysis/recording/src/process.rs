@@ -228,6 +228,13 @@ struct RareOfProcess {
     earlier: Option<Earlier>,
     /// Indices of its tasks except the first two.
     threads: Vec<u32>,
+    /// If that is not its parent.
+    reaper: Option<u32>,
+    forked_by_thread: Option<u32>,
+    /// Program of its forker, if that has not called exec.
+    spawned_by: Option<u32>,
+    /// The end of one that lived for long.
+    ended_ns: u64,
 }
 
 /// A thread group. There are millions of them, so every field is as small as possible.
@@ -238,10 +245,7 @@ pub struct Process {
     /// Its pid.
     pub pid: i32,
     parent: SmallIndex,
-    reaper: SmallIndex,
-    spawned_by: SmallIndex,
     spawned_in: SmallIndex,
-    forked_by_thread: SmallIndex,
     run: SmallIndex,
     program: u32,
     /// Successful execs.
@@ -252,30 +256,36 @@ pub struct Process {
     /// Time at which it began to be followed: at its birth, unless it [was there
     /// before](Self::was_there).
     pub born_ns: u64,
-    /// `u64::MAX` if a task was alive at the end.
-    ended_ns: u64,
+    /// Time from then to the end of its last task, or [`ALIVE`](Self::ALIVE) or [`LONG`](Self::LONG).
+    life_ns: u32,
+    /// The kernel's `exit_code` has no more bits.
+    status: u16,
+    flags: u8,
+    /// True if its parent ignored SIGCHLD, so that nobody waited for it.
+    pub autoreaped: bool,
     /// CPU time of its tasks while they were followed. The total is exact; user and system time are
     /// estimated from ticks, which are pooled where the process has few of its own (see `split`).
     pub cpu: CpuTime,
     rare: Option<Box<RareOfProcess>>,
-    /// The kernel's `exit_code` has no more bits.
-    status: u16,
-    has_status: bool,
-    /// True if its parent ignored SIGCHLD, so that nobody waited for it.
-    pub autoreaped: bool,
 }
 
 impl Process {
+    /// Instead of a lifetime: a task was alive at the end.
+    const ALIVE: u32 = u32::MAX;
+    /// The time of the end is kept apart.
+    const LONG: u32 = u32::MAX - 1;
+    /// Flag: its end has told a status.
+    const HAS_STATUS: u8 = 1;
+    /// Flag: its parent was there when it ended.
+    const REAPER_IS_PARENT: u8 = 2;
+
     /// A process that has neither run nor used anything yet.
     pub fn new(serial: u32, pid: i32, born_ns: u64, parent: Option<usize>, program: usize) -> Self {
         Self {
             serial,
             pid,
             parent: SmallIndex::of(parent),
-            reaper: SmallIndex::NONE,
-            spawned_by: SmallIndex::NONE,
             spawned_in: SmallIndex::NONE,
-            forked_by_thread: SmallIndex::NONE,
             run: SmallIndex::NONE,
             program: u32::try_from(program).unwrap_or(u32::MAX),
             execs: 0,
@@ -283,12 +293,12 @@ impl Process {
             second_task: SmallIndex::NONE,
             maxrss_pages: 0,
             born_ns,
-            ended_ns: u64::MAX,
+            life_ns: Self::ALIVE,
+            status: 0,
+            flags: 0,
+            autoreaped: false,
             cpu: CpuTime::default(),
             rare: None,
-            status: 0,
-            has_status: false,
-            autoreaped: false,
         }
     }
 
@@ -301,7 +311,9 @@ impl Process {
     /// True if nothing in the recording created it: the command itself, or a process that was there before.
     #[inline]
     pub fn is_root(&self) -> bool {
-        self.parent().is_none() && self.spawned_by().is_none()
+        self.parent().is_none()
+            && self.spawned_in().is_none()
+            && self.spawned_by_program().is_none()
     }
 
     /// Index of the process that was its parent when it ended, and which can therefore wait for it:
@@ -309,21 +321,28 @@ impl Process {
     /// not recorded.
     #[inline]
     pub fn reaper(&self) -> Option<usize> {
-        self.reaper.get()
+        if self.flags & Self::REAPER_IS_PARENT != 0 {
+            return self.parent();
+        }
+        self.rare.as_deref()?.reaper.map(|reaper| reaper as usize)
     }
 
     pub(crate) fn set_reaper(&mut self, reaper: Option<usize>) {
-        self.reaper = SmallIndex::of(reaper);
+        let is_parent = reaper.is_some() && reaper == self.parent();
+        self.flags &= !Self::REAPER_IS_PARENT;
+        self.flags |= if is_parent { Self::REAPER_IS_PARENT } else { 0 };
+        let other = reaper.filter(|_| !is_parent).and_then(|reaper| u32::try_from(reaper).ok());
+        self.set_rare(other, |rare| &mut rare.reaper);
     }
 
-    /// The program that the forker was running at the time.
-    #[inline]
-    pub fn spawned_by(&self) -> Option<usize> {
-        self.spawned_by.get()
+    /// The program that a forker which has not called exec was running at the time.
+    pub(crate) fn spawned_by_program(&self) -> Option<usize> {
+        self.rare.as_deref()?.spawned_by.map(|program| program as usize)
     }
 
     pub(crate) fn set_spawned_by(&mut self, program: Option<usize>) {
-        self.spawned_by = SmallIndex::of(program);
+        let program = program.and_then(|program| u32::try_from(program).ok());
+        self.set_rare(program, |rare| &mut rare.spawned_by);
     }
 
     /// The program run of the forker at the time, as an index into the recording's runs.
@@ -352,9 +371,7 @@ impl Process {
     }
 
     pub fn set_role(&mut self, role: Option<u32>) {
-        if role != self.role() {
-            self.rare.get_or_insert_default().role = role;
-        }
+        self.set_rare(role, |rare| &mut rare.role);
     }
 
     /// Number of the program it ran last.
@@ -370,11 +387,31 @@ impl Process {
     /// Time at which its last task ended; `None` if one was alive at the end.
     #[inline]
     pub fn ended_ns(&self) -> Option<u64> {
-        (self.ended_ns != u64::MAX).then_some(self.ended_ns)
+        match self.life_ns {
+            Self::ALIVE => None,
+            Self::LONG => self.rare.as_deref().map(|rare| rare.ended_ns),
+            life_ns => Some(self.born_ns + u64::from(life_ns)),
+        }
     }
 
     pub(crate) fn set_ended_ns(&mut self, ended_ns: Option<u64>) {
-        self.ended_ns = ended_ns.unwrap_or(u64::MAX);
+        let Some(ended_ns) = ended_ns else {
+            self.life_ns = Self::ALIVE;
+            return;
+        };
+        // In a broken trace, a process may end before its birth.
+        let life_ns = ended_ns.checked_sub(self.born_ns).and_then(|it| u32::try_from(it).ok());
+        self.life_ns = life_ns.filter(|life_ns| *life_ns < Self::LONG).unwrap_or(Self::LONG);
+        if self.life_ns == Self::LONG {
+            self.rare.get_or_insert_default().ended_ns = ended_ns;
+        }
+    }
+
+    /// Sets something that few have.
+    fn set_rare<T>(&mut self, value: Option<T>, of: fn(&mut RareOfProcess) -> &mut Option<T>) {
+        if value.is_some() || self.rare.is_some() {
+            *of(self.rare.get_or_insert_default()) = value;
+        }
     }
 
     /// True if it was there before the recording began, and so was not created during it.
@@ -405,27 +442,22 @@ impl Process {
 
     /// Its wait(2) status, if it ended.
     pub fn status(&self) -> Option<u32> {
-        self.has_status.then_some(self.status.into())
+        (self.flags & Self::HAS_STATUS != 0).then_some(self.status.into())
     }
 
-    /// Applies the end of one of its tasks, if that is its own.
-    pub fn ends(&mut self, exit: &layout::Exit) {
+    /// Applies the end of one of its tasks; returns false if that is not its own.
+    pub(crate) fn ends(&mut self, exit: &layout::Exit) -> bool {
         if !ends_process(exit, self.ended_ns()) {
-            return;
+            return false;
         }
-        self.ended_ns = exit.head.time_ns;
-        (self.status, self.has_status) = (exit.status as u16, true);
+        self.set_ended_ns(Some(exit.head.time_ns));
+        self.status = exit.status as u16;
+        self.flags |= Self::HAS_STATUS;
         self.autoreaped = exit.bits & EXIT_AUTOREAP != 0;
         let waited_ns = exit.waited_utime_ns.saturating_add(exit.waited_stime_ns);
         self.change_waits(|waits| waits.waited_ns = waited_ns);
         self.set_maxrss_pages(exit.maxrss_pages);
-        self.reaper = SmallIndex(exit.parent_tgid.cast_unsigned());
-    }
-
-    /// Removes and returns the pid that its parent had when it ended; it is stored in the reaper
-    /// field until the reaper has been found by it.
-    pub(crate) fn take_parent_pid(&mut self) -> Option<i32> {
-        std::mem::replace(&mut self.reaper, SmallIndex::NONE).number().map(u32::cast_signed)
+        true
     }
 
     /// Peak RSS of the program it ran last, in pages of the recorded machine; at most 2^32 - 1.
@@ -458,11 +490,12 @@ impl Process {
     /// Index of the task that forked it, if that was not the main thread of its process.
     #[inline]
     pub(crate) fn forked_by_thread(&self) -> Option<usize> {
-        self.forked_by_thread.get()
+        self.rare.as_deref()?.forked_by_thread.map(|task| task as usize)
     }
 
     pub(crate) fn set_forked_by_thread(&mut self, task: Option<usize>) {
-        self.forked_by_thread = SmallIndex::of(task);
+        let task = task.and_then(|task| u32::try_from(task).ok());
+        self.set_rare(task, |rare| &mut rare.forked_by_thread);
     }
 
     /// CPU time used before it was followed, and that of children it waited for; zero for most.

@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(end.record.used.run_ns, known.exit().unwrap().used.run_ns);
         assert!(size_of::<crate::process::Task>() <= 72, "{}", size_of::<crate::process::Task>());
         assert!(
-            size_of::<crate::process::Process>() <= 96,
+            size_of::<crate::process::Process>() <= 80,
             "{}",
             size_of::<crate::process::Process>()
         );

@@ -157,7 +157,7 @@ fn programs_of_processes(
     frame.known("execs", execs, || rows.iter().map(|p| p.execs).collect());
     frame.known("forked", execs, || rows.iter().map(|p| p.execs == 0).collect());
     frame.words("spawner", &names.programs, || {
-        rows.iter().map(|p| program(p.spawned_by()?)).collect()
+        rows.iter().map(|p| program(recording.spawner_of(p)?)).collect()
     });
     frame.words("spawner_shape", &names.templates, || {
         rows.iter().map(|p| shape(p.spawned_in())).collect()

@@ -61,14 +61,14 @@ pub(crate) fn waits(
     });
     let step = |wait: &Wait| recording.steps().of_process(number(task(wait)?.process()));
     frame.options("step_id", || rows.iter().map(step).collect());
-    frame.values("start_ns", || rows.iter().map(|w| since(recording, w.since_ns)).collect());
-    frame.values("asleep_ns", || rows.iter().map(|w| w.woken_ns - w.since_ns).collect());
-    frame.values("cpu_wait_ns", || rows.iter().map(|w| w.until_ns - w.woken_ns).collect());
+    frame.values("start_ns", || rows.iter().map(|w| since(recording, w.since_ns())).collect());
+    frame.values("asleep_ns", || rows.iter().map(|w| w.woken_ns() - w.since_ns()).collect());
+    frame.values("cpu_wait_ns", || rows.iter().map(|w| w.until_ns() - w.woken_ns()).collect());
     frame.words("waits_for", &reasons, || rows.iter().map(reason).collect());
-    frame.words("woken_by", &wakers, || rows.iter().map(|w| Some(kind_of(w.waker))).collect());
-    frame.options("waker_thread_id", || rows.iter().map(|w| who(recording, w.waker).0).collect());
-    frame.options("waker_pid", || rows.iter().map(|w| who(recording, w.waker).1).collect());
-    frame.values("waker_ended", || rows.iter().map(|w| w.waker_ended).collect());
+    frame.words("woken_by", &wakers, || rows.iter().map(|w| Some(kind_of(w.waker()))).collect());
+    frame.options("waker_thread_id", || rows.iter().map(|w| who(recording, w.waker()).0).collect());
+    frame.options("waker_pid", || rows.iter().map(|w| who(recording, w.waker()).1).collect());
+    frame.values("waker_ended", || rows.iter().map(|w| w.waker_ended()).collect());
     frame.finish()
 }
 

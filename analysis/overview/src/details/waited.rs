@@ -18,14 +18,14 @@ pub struct Waited {
 
 impl Waited {
     pub fn add(&mut self, recording: &Recording, wait: &Wait) {
-        let length_ns = wait.until_ns - wait.since_ns;
+        let length_ns = wait.until_ns() - wait.since_ns();
         self.count += 1;
-        self.asleep_ns = self.asleep_ns.saturating_add(wait.woken_ns - wait.since_ns);
-        self.for_cpu_ns = self.for_cpu_ns.saturating_add(wait.until_ns - wait.woken_ns);
+        self.asleep_ns = self.asleep_ns.saturating_add(wait.woken_ns() - wait.since_ns());
+        self.for_cpu_ns = self.for_cpu_ns.saturating_add(wait.until_ns() - wait.woken_ns());
         if length_ns >= self.longest_ns {
             self.longest_ns = length_ns;
-            self.longest_since_ns = wait.since_ns;
-            self.waker = waker(recording, wait.waker);
+            self.longest_since_ns = wait.since_ns();
+            self.waker = waker(recording, wait.waker());
         }
     }
 }

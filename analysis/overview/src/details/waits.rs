@@ -54,8 +54,8 @@ fn group(
 /// The ender of a wait, in words.
 fn ended_by(recording: &Recording, wait: &Wait) -> String {
     let own = recording.tasks().get(wait.task as usize).map(|task| task.process());
-    match wait.waker {
-        Waker::Task(_) => match waker(recording, wait.waker) {
+    match wait.waker() {
+        Waker::Task(_) => match waker(recording, wait.waker()) {
             Some(at) if Some(at) == own => "itself".to_owned(),
             Some(at) => recording.program_of(&recording.processes()[at]).name.clone(),
             None => "unknown".to_owned(),

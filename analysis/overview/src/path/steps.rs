@@ -90,7 +90,7 @@ impl<'a> Programs<'a> {
     /// The program of a process before its first exec: its forker's. Before that of the command, the
     /// recorder prepares it.
     fn before_exec(&self, process: &Process, first: Option<&(u64, u32)>) -> u32 {
-        let forker = process.spawned_by().map(super::number);
+        let forker = self.recording.spawner_of(process).map(super::number);
         forker.or(first.map(|(_, program)| *program)).unwrap_or(super::number(process.program()))
     }
 }

@@ -337,9 +337,8 @@ fn any_wait(begin_ns: u64) -> impl Strategy<Value = Wait> {
     (0..8_u32, waker, 0..3_usize, proptest::array::uniform3(time()), any::<bool>()).prop_map(
         |(task, waker, reason, mut times, waker_ended)| {
             times.sort_unstable();
-            let [since_ns, woken_ns, until_ns] = times;
             let waits_for = [WaitFor::Child, WaitFor::Cpu, WaitFor::Timer][reason];
-            Wait { task, waits_for, waker, waker_ended, since_ns, woken_ns, until_ns }
+            Wait::new(task, waits_for, (waker, waker_ended), times)
         },
     )
 }
@@ -354,7 +353,7 @@ proptest! {
     ) {
         let mut recording = family();
         for mut waits in sets {
-            waits.sort_unstable_by_key(|wait| (wait.task, wait.until_ns, wait.since_ns));
+            waits.sort_unstable_by_key(|wait| (wait.task, wait.until_ns(), wait.since_ns()));
             recording.replace_waits(waits);
             let path = CriticalPath::of(&recording).unwrap();
             adds_up(&recording, &path);

@@ -53,28 +53,28 @@ impl Walk<'_> {
             return self.spend(Doing::Running, self.begin_ns);
         }
         match self.latest_wait() {
-            Some(wait) if wait.until_ns >= self.now_ns => self.go_through(&wait, born_ns),
-            Some(wait) => self.spend(Doing::Running, wait.until_ns.max(born_ns)),
+            Some(wait) if wait.until_ns() >= self.now_ns => self.go_through(&wait, born_ns),
+            Some(wait) => self.spend(Doing::Running, wait.until_ns().max(born_ns)),
             None => self.spend(Doing::Running, born_ns),
         }
     }
 
     /// The walk is after the beginning of a wait, and not after its end.
     fn go_through(&mut self, wait: &Wait, born_ns: u64) {
-        let woken_ns = match (wait.waits_for, wait.waker) {
-            (WaitFor::Cpu, _) => wait.since_ns,
+        let woken_ns = match (wait.waits_for, wait.waker()) {
+            (WaitFor::Cpu, _) => wait.since_ns(),
             // When it was woken is not known either.
-            (_, Waker::Unknown) => wait.until_ns,
-            _ => wait.woken_ns,
+            (_, Waker::Unknown) => wait.until_ns(),
+            _ => wait.woken_ns(),
         };
         if self.now_ns > woken_ns {
             return self.spend(Doing::WaitingForCpu, woken_ns.max(born_ns));
         }
         // Usually at `woken_ns`; earlier only if the clocks of two CPUs differ, or if the trace is
         // inconsistent. What the waker did until now explains the rest of the sleep all the same.
-        match wait.waker {
+        match wait.waker() {
             Waker::Task(waker) if waker != self.task && self.may_leave() => self.task = waker,
-            _ => self.spend(Doing::Waiting(wait.waits_for), wait.since_ns.max(born_ns)),
+            _ => self.spend(Doing::Waiting(wait.waits_for), wait.since_ns().max(born_ns)),
         }
     }
 
@@ -94,8 +94,8 @@ impl Walk<'_> {
     /// hide others.
     fn latest_wait(&self) -> Option<Wait> {
         let waits = of_task(self.recording.waits().unwrap_or_default(), self.task);
-        let ended = waits.partition_point(|wait| wait.until_ns < self.now_ns);
-        let current = waits.get(ended).filter(|wait| wait.since_ns < self.now_ns);
+        let ended = waits.partition_point(|wait| wait.until_ns() < self.now_ns);
+        let current = waits.get(ended).filter(|wait| wait.since_ns() < self.now_ns);
         current.or_else(|| waits.get(ended.checked_sub(1)?)).copied()
     }
 

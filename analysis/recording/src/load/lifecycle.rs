@@ -40,7 +40,7 @@ impl Runs for Execs<'_> {
         match process.spawned_in() {
             // A process is spawned in a run that precedes its own.
             Some(run) => Some(self.runs[run as usize].program),
-            None => process.spawned_by().and_then(|program| u32::try_from(program).ok()),
+            None => process.spawned_by_program().and_then(|program| u32::try_from(program).ok()),
         }
     }
 
@@ -235,9 +235,6 @@ impl Loader<'_> {
             if let Some(run) = process.run() {
                 process.set_program(runs[run as usize].program);
             }
-            if let Some(run) = process.spawned_in() {
-                process.set_spawned_by(Some(runs[run as usize].program as usize));
-            }
         }
         resolved
     }
@@ -266,10 +263,12 @@ impl Loader<'_> {
         if fork.flags & CLONE_VM != 0 {
             self.made.sharers.insert(at);
         }
-        let spawned_by = forker.map(|at| self.made.processes[at].program());
-        self.made.processes[at].set_spawned_by(spawned_by);
         let spawned_in = forker.and_then(|at| self.made.processes[at].run());
         self.made.processes[at].set_spawned_in(spawned_in);
+        if spawned_in.is_none() {
+            let program = forker.map(|at| self.made.processes[at].program());
+            self.made.processes[at].set_spawned_by(program);
+        }
         self.made.processes[at].set_run(spawned_in);
         // Sources that know one namespace only leave it at 0.
         let own_pid = Some(fork.child_tgid_ns).filter(|pid| *pid > 0);
@@ -327,7 +326,9 @@ impl Loader<'_> {
         let process = self.made.tasks[task].process();
         self.made.blind.note_exit(process, exit.bits);
         self.made.tasks[task].ends(exit.head.time_ns, exit.into());
-        self.made.processes[process].ends(exit);
+        if self.made.processes[process].ends(exit) {
+            self.note_reaper(process, exit.parent_tgid);
+        }
         if exit.bits & EXIT_OOM != 0 {
             self.made.oom_killed.push(number(process));
         }

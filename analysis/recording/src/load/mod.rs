@@ -122,6 +122,8 @@ struct Loader<'a> {
     /// The latest process with a pid.
     process_of_pid: Serials,
     task_of_serial: Serials,
+    /// Processes that another process than their parent could wait for, with its pid.
+    adopted: Vec<(usize, i32)>,
     tracks: Tracks,
     stretches: Stretches,
     pools: Pools,
@@ -145,6 +147,7 @@ impl<'a> Loader<'a> {
             categories: Names::default(),
             damage: BTreeSet::new(),
             process_of_pid: Serials::default(),
+            adopted: Vec::new(),
             task_of_serial: Serials::default(),
             tracks: Tracks::default(),
             stretches: Stretches::default(),

@@ -9,26 +9,27 @@ use crate::process::Process;
 use crate::split::divide;
 
 impl Loader<'_> {
-    /// Finds the process that could wait for each process, by the pid that its parent had at its
-    /// end.
-    pub(super) fn find_reapers(&mut self) {
-        // A process keeps its pid for life, so the live process with that pid is the one. It is
-        // nearly always the parent.
-        let mut adopted = Vec::new();
-        for at in 0..self.made.processes.len() {
-            let Some(parent_pid) = self.made.processes[at].take_parent_pid() else { continue };
-            let process = &self.made.processes[at];
-            let Some(ended_ns) = process.ended_ns() else { continue };
-            // Even if the parent's end was recorded first: its children are handed on some time after that
-            // (exit_notify() in kernel/exit.c). Whoever adopts a child is older than its parent, and cannot have had
-            // the same pid.
-            let parent = process.parent();
-            let parent = parent.filter(|parent| self.made.processes[*parent].pid == parent_pid);
-            match parent {
-                Some(parent) => self.made.processes[at].set_reaper(Some(parent)),
-                None => adopted.push((at, parent_pid, ended_ns)),
-            }
+    /// Keeps who could wait for a process that has just ended: the process that was its parent then, by the pid.
+    pub(super) fn note_reaper(&mut self, at: usize, parent_pid: i32) {
+        // Even if the parent's end was recorded first: its children are handed on some time after that
+        // (exit_notify() in kernel/exit.c). Whoever adopts a child is older than its parent, and cannot have had
+        // the same pid.
+        let parent = self.made.processes[at].parent();
+        let parent = parent.filter(|parent| self.made.processes[*parent].pid == parent_pid);
+        self.made.processes[at].set_reaper(parent);
+        if parent.is_none() {
+            self.adopted.push((at, parent_pid));
         }
+    }
+
+    /// Finds the process that could wait for each process, where that is not its parent.
+    pub(super) fn find_reapers(&mut self) {
+        // A process keeps its pid for life, so the live process with that pid is the one.
+        let ended = std::mem::take(&mut self.adopted).into_iter().filter_map(|(at, parent_pid)| {
+            let process = &self.made.processes[at];
+            Some((at, parent_pid, process.ended_ns().filter(|_| process.reaper().is_none())?))
+        });
+        let adopted: Vec<_> = ended.collect();
         let wanted: FastSet<i32> = adopted.iter().map(|(_, parent_pid, _)| *parent_pid).collect();
         let processes = self.made.processes.iter().enumerate();
         let mut by_pid: Vec<(i32, u64, usize)> = processes
@@ -58,6 +59,9 @@ impl Loader<'_> {
                 ended_ns = ended_ns.max(task_ended_ns);
             }
             process.set_ended_ns(ended_ns.filter(|_| all_ended));
+            if process.ended_ns().is_none() {
+                process.set_reaper(None);
+            }
         }
     }
 

@@ -31,7 +31,7 @@ impl Loader<'_> {
             }
         });
         self.made.undecodable += decoded.undecodable;
-        waits.sort_unstable_by_key(|wait| (wait.task, wait.until_ns, wait.since_ns));
+        waits.sort_unstable_by_key(|wait| (wait.task, wait.until_ns(), wait.since_ns()));
         self.made.waits = waits;
     }
 
@@ -46,15 +46,9 @@ impl Loader<'_> {
             Woken::NotAsleep => Waker::None,
             Woken::Unknown => Waker::Unknown,
         };
-        Some(Wait {
-            task,
-            waits_for: WaitFor::of(wait, architecture),
-            waker,
-            waker_ended: wait.bits & WAIT_BY_END != 0,
-            since_ns,
-            woken_ns: wait.woken_ns.clamp(since_ns, until_ns),
-            until_ns,
-        })
+        let ended = wait.bits & WAIT_BY_END != 0;
+        let times_ns = [since_ns, wait.woken_ns.clamp(since_ns, until_ns), until_ns];
+        Some(Wait::new(task, WaitFor::of(wait, architecture), (waker, ended), times_ns))
     }
 
     /// The task with a serial number, or its process if it is not in the recording.

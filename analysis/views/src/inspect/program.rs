@@ -25,7 +25,7 @@ pub(super) fn details(recording: &Recording, programs: &[usize]) -> ProgramDetai
         named.clone().map(|program| program.category().to_owned()).collect();
     let runs = recording.runs().iter().filter(|run| programs.contains(&(run.program as usize)));
     let spawner = |process: &&Process| {
-        let program = recording.programs().get(process.spawned_by()?)?;
+        let program = recording.programs().get(recording.spawner_of(process)?)?;
         Some(program.name.clone())
     };
     let outcome = |process: &Process| {

@@ -52,12 +52,12 @@ pub(super) fn state(
 /// one that was still off the CPU at the end of the recording nothing is known.
 fn of_task_waits(recording: &Recording, at: usize, time_ns: u64) -> Option<State> {
     let waits = of_task(recording.waits().unwrap_or_default(), u32::try_from(at).ok()?);
-    let next = waits.get(waits.partition_point(|wait| wait.until_ns <= time_ns));
-    let Some(wait) = next.filter(|wait| wait.since_ns <= time_ns) else {
+    let next = waits.get(waits.partition_point(|wait| wait.until_ns() <= time_ns));
+    let Some(wait) = next.filter(|wait| wait.since_ns() <= time_ns) else {
         let is_followed = next.is_some() || recording.tasks()[at].ended_ns().is_some();
         return is_followed.then_some(State { letter: 'R', waits_for: None });
     };
-    if time_ns >= wait.woken_ns {
+    if time_ns >= wait.woken_ns() {
         return Some(State { letter: 'R', waits_for: Some(words::object(WaitFor::Cpu)) });
     }
     let letter = match wait.waits_for {

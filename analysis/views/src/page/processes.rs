@@ -33,7 +33,7 @@ pub(super) fn processes(
         PackedColumn::of("status", rows.iter().map(|p| p.status().map(u64::from))),
         PackedColumn::of("detached", rows.iter().map(|p| is_detached(recording, p).then_some(1))),
         PackedColumn::of("reaper", rows.iter().enumerate().map(|(at, p)| back(at, p.reaper()))),
-        PackedColumn::of("spawner", rows.iter().map(|p| p.spawned_by().map(wide))),
+        PackedColumn::of("spawner", rows.iter().map(|p| recording.spawner_of(p).map(wide))),
         PackedColumn::of("role", {
             rows.iter().map(|p| strings.number_of(recording.role_of(p)?)).collect::<Vec<_>>()
         }),

@@ -19,7 +19,7 @@ use proctrace_overview::phases::phases as marked_phases;
 use proctrace_overview::stacks::{Tree, name};
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
-use proctrace_recording::waits::{Wait, Waker};
+use proctrace_recording::waits::Waker;
 
 /// Properties that all items share.
 pub fn timeline(recording: &Recording) -> Timeline {
@@ -123,19 +123,18 @@ fn waits<E>(
     };
     for wait in recording.waits().unwrap_or_default() {
         let Some(task) = recording.tasks().get(wait.task as usize) else { continue };
-        let waker_pid = match wait.waker {
+        let waker_pid = match wait.waker() {
             Waker::Task(task) => pid(task),
             Waker::Outside(pid) => Some(pid),
             Waker::Interrupt | Waker::None | Waker::Unknown => None,
         };
-        let Wait { waits_for, since_ns, woken_ns, until_ns, .. } = *wait;
         take(TimelineItem::Wait(TimelineWait {
             task: wait.task,
             process: number(task.process()),
-            waits_for: object(waits_for),
-            begin_ns: since(recording, since_ns),
-            woken_ns: since(recording, woken_ns),
-            end_ns: since(recording, until_ns),
+            waits_for: object(wait.waits_for),
+            begin_ns: since(recording, wait.since_ns()),
+            woken_ns: since(recording, wait.woken_ns()),
+            end_ns: since(recording, wait.until_ns()),
             waker_pid,
         }))?;
     }
