@@ -77,12 +77,17 @@ pub(crate) struct Missed<'a> {
 
 /// What a process missed at last, if it ended at once.
 fn missed_at_last(recording: &Recording, at: usize) -> Option<Missed<'_>> {
-    let ended_ns = recording.processes()[at].ended_ns()?;
+    let process = &recording.processes()[at];
+    let ended_ns = process.ended_ns()?;
     // What has no times cannot be shortly before.
     if !recording.knows().all(&[Quantity::Times]) {
         return None;
     }
+    let own_run = process.run().filter(|_| process.execs > 0);
+    let begun_ns = own_run.map_or(0, |run| recording.runs()[run as usize].time_ns);
     let miss = recording.last_misses().and_then(|misses| misses.of(at));
+    // What another program of the process missed is not why this one failed.
+    let miss = miss.filter(|miss| miss.time_ns >= begun_ns);
     let exec = recording.last_execs().and_then(|execs| execs.get(&at));
     let exec_ns = exec.map_or(0, |exec| exec.time_ns);
     let (time_ns, call, path, errno, is_from_cwd) = match (miss, exec) {

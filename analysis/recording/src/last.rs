@@ -36,11 +36,9 @@ impl LastExec {
         (Self { time_ns, path: path.into(), errno, is_of_search: searched > 0 }, searched)
     }
 
-    /// Ends the search by an exec that succeeds; returns how many failed ones that shows to have been tries.
-    pub fn succeeds(&mut self, path: &[u8]) -> u64 {
-        let is_first = !self.is_of_search && self.is_same_elsewhere(path);
-        self.is_of_search |= is_first;
-        u64::from(is_first)
+    /// Returns whether an exec that succeeds after it shows for the first time that it was a try of several.
+    pub fn is_shown_by(&self, succeeds: &[u8]) -> bool {
+        !self.is_of_search && self.is_same_elsewhere(succeeds)
     }
 
     /// True if a path is that of the same name in another directory.
@@ -70,7 +68,7 @@ impl LastMisses {
     }
 }
 
-/// The last failed exec of each process that has one.
+/// The last failed exec of each process that has executed nothing since.
 pub type LastExecs = FastMap<usize, LastExec>;
 
 /// True if a failed look-up may be why a program gives up. Every program that starts, or prints a message, looks for
@@ -120,13 +118,13 @@ mod tests {
         let try_ = |before: Option<&LastExec>, path: &[u8]| LastExec::next(before, (1, path, 2));
         let (first, none) = try_(None, b"/a/ls");
         let (second, both) = try_(Some(&first), b"/b/ls");
-        let (mut third, one) = try_(Some(&second), b"/c/ls");
-        assert_eq!((none, both, one, third.succeeds(b"/d/ls")), (0, 2, 1, 0));
+        let (third, one) = try_(Some(&second), b"/c/ls");
+        assert_eq!((none, both, one, third.is_shown_by(b"/d/ls")), (0, 2, 1, false));
         // The same path again, or another program, is none.
         assert_eq!((try_(Some(&third), b"/c/ls").1, try_(Some(&third), b"/c/cat").1), (0, 0));
-        let (mut alone, none) = try_(None, b"/a/ls");
-        assert_eq!((none, alone.succeeds(b"/a/ls"), alone.succeeds(b"/d/ls")), (0, 0, 1));
-        assert_eq!(alone.succeeds(b"/d/ls"), 0);
+        let (alone, none) = try_(None, b"/a/ls");
+        let shown = (alone.is_shown_by(b"/a/ls"), alone.is_shown_by(b"/d/ls"));
+        assert_eq!((none, shown), (0, (false, true)));
     }
 
     #[test]

@@ -187,8 +187,9 @@ impl Loader<'_> {
         self.note_time(exec.fixed.head.time_ns);
         let process = match self.process(exec.fixed.process) {
             Some(process) => {
-                if let Some(last) = self.made.last_execs.get_mut(&process) {
-                    self.made.counts.execs_searched += last.succeeds(exec.path);
+                // What a program that is gone did not find says nothing about the one that was found.
+                if let Some(last) = self.made.last_execs.remove(&process) {
+                    self.made.counts.execs_searched += u64::from(last.is_shown_by(exec.path));
                 }
                 process
             }

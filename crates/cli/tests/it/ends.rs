@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use crate::common::{Recorder, fixture, proctrace, report, text, u64_of};
 
 #[test]
@@ -131,9 +133,14 @@ fn the_cause_says_what_was_looked_for_last() {
     assert!(text(&last["path"]).ends_with("/no-such-aclocal-1.14"), "{not_found}");
     // What the shell found in the next directory of PATH is no reason.
     let found = cause("sh -c 'cat /dev/null; exit 3'; true");
-    assert_eq!(found["last_failed"], serde_json::Value::Null, "{found}");
+    assert_eq!(found["last_failed"], Value::Null, "{found}");
+    // Nor is where `env` did not find it, of the program that it then ran; nor what a program looked for before that.
+    let found = cause("PATH=/no/such:$PATH env false; true");
+    assert_eq!((&found["program"], &found["last_failed"]), (&"false".into(), &Value::Null));
+    let found = cause("sh -c '[ -e /no/such.conf ]; exec sh -c \"exit 3\"'; true");
+    assert_eq!(found["last_failed"], Value::Null, "{found}");
     // By its own decision.
-    assert_eq!(cause("true; sh -c 'exit 3'")["last_failed"], serde_json::Value::Null);
+    assert_eq!(cause("true; sh -c 'exit 3'")["last_failed"], Value::Null);
 }
 
 /// A shell looks for a program before it forks: those look-ups are its own, and stand with the child that they were for.
@@ -147,7 +154,7 @@ fn show_says_where_the_parent_looked_for_the_program() {
         .arg(recorded.trace())
         .output()
         .unwrap();
-    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
     let searched =
         shown["process"]["searched_by_parent"].as_array().unwrap_or_else(|| panic!("{shown}"));
     let places: Vec<&str> = searched.iter().map(|place| text(&place["name"])).collect();
