@@ -6,7 +6,7 @@ use proctrace_classify::names::base;
 use crate::misses::OTHERS;
 
 /// A failed look-up of a process, after which it has made no other that tells something.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastMiss {
     /// CLOCK_BOOTTIME.
     pub time_ns: u64,
@@ -51,20 +51,38 @@ impl LastExec {
 #[derive(Debug, Default)]
 pub struct LastMisses {
     /// Last failed look-ups by process; shorter than the processes where the last ones have none.
-    misses: Vec<LastMiss>,
+    misses: Vec<Kept>,
+}
+
+/// A last failed look-up in twelve bytes.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    /// The two halves of its time: a whole one would be followed by a gap.
+    time_ns: [u32; 2],
+    /// The number of its path, twice; plus one if it is from the working directory.
+    path: u32,
+}
+
+impl Kept {
+    const NONE: Self = Self { time_ns: [0; 2], path: u32::MAX };
 }
 
 impl LastMisses {
-    pub fn note(&mut self, process: usize, miss: LastMiss) {
+    pub fn note(&mut self, process: usize, LastMiss { time_ns, path, is_from_cwd }: LastMiss) {
         if self.misses.len() <= process {
-            let none = LastMiss { time_ns: 0, path: OTHERS, is_from_cwd: false };
-            self.misses.resize(process + 1, none);
+            self.misses.resize(process + 1, Kept::NONE);
         }
-        self.misses[process] = miss;
+        // There are at most PATHS_MAX numbers of paths.
+        let path = if path > u32::MAX >> 1 { OTHERS } else { path << 1 | u32::from(is_from_cwd) };
+        let time_ns = [(time_ns >> 32) as u32, time_ns as u32];
+        self.misses[process] = Kept { time_ns, path };
     }
 
     pub fn of(&self, process: usize) -> Option<LastMiss> {
-        self.misses.get(process).copied().filter(|miss| miss.path != OTHERS)
+        let Kept { time_ns: [high, low], path } = *self.misses.get(process)?;
+        let time_ns = u64::from(high) << 32 | u64::from(low);
+        let miss = LastMiss { time_ns, path: path >> 1, is_from_cwd: path & 1 != 0 };
+        (path != OTHERS).then_some(miss)
     }
 }
 
@@ -130,10 +148,13 @@ mod tests {
     #[test]
     fn the_last_one_counts() {
         let mut last = LastMisses::default();
-        let miss = |time_ns, path| LastMiss { time_ns, path, is_from_cwd: true };
-        last.note(2, miss(10, 0));
-        last.note(2, miss(20, 5));
-        assert_eq!(last.of(2).map(|miss| (miss.time_ns, miss.path)), Some((20, 5)));
-        assert!(last.of(0).is_none() && last.of(7).is_none());
+        let miss = |time_ns, path, is_from_cwd| LastMiss { time_ns, path, is_from_cwd };
+        last.note(2, miss(10, 0, false));
+        last.note(2, miss(20 << 32 | 3, 5, true));
+        last.note(3, miss(30, 0, false));
+        last.note(4, miss(30, OTHERS, true));
+        assert_eq!(last.of(2), Some(miss(20 << 32 | 3, 5, true)));
+        assert_eq!(last.of(3), Some(miss(30, 0, false)));
+        assert!([0, 4, 7].iter().all(|process| last.of(*process).is_none()));
     }
 }

@@ -69,52 +69,53 @@ pub struct Misses {
     counted: Vec<GroupCounts>,
 }
 
-/// Counts of `GROUP_PROCESSES` consecutive processes, in six bytes each where that suffices.
+/// Counts of `GROUP_PROCESSES` consecutive processes, in order: the number by which each process is higher than the one
+/// before, the kind, and the count, as variable-length integers (LEB128). Most take three or four bytes together.
 #[derive(Debug)]
-enum GroupCounts {
-    Small { first: u32, counted: Vec<SmallCounted> },
-    Large(Vec<Counted>),
-}
-
-#[derive(Debug, Clone, Copy)]
-struct SmallCounted {
-    /// Offset from the first process of the group.
-    process: u16,
-    kind: u16,
-    count: u16,
+struct GroupCounts {
+    /// The first process of the group.
+    first: u32,
+    bytes: Box<[u8]>,
 }
 
 impl GroupCounts {
     fn of(group: usize, counted: &[Counted]) -> Self {
         let first = u32::try_from(group).unwrap_or(u32::MAX).saturating_mul(GROUP_PROCESSES);
-        let small = |counted: &Counted| {
-            Some(SmallCounted {
-                process: counted.process.checked_sub(first)?.try_into().ok()?,
-                kind: counted.kind.try_into().ok()?,
-                count: counted.count.try_into().ok()?,
-            })
-        };
-        match counted.iter().map(small).collect() {
-            Some(counted) => Self::Small { first, counted },
-            None => Self::Large(counted.to_vec()),
+        let (mut bytes, mut before) = (Vec::with_capacity(4 * counted.len()), first);
+        for Counted { process, kind, count } in counted {
+            for mut number in [process.wrapping_sub(before), *kind, *count] {
+                while number > 0x7f {
+                    bytes.push(number as u8 | 0x80);
+                    number >>= 7;
+                }
+                bytes.push(number as u8);
+            }
+            before = *process;
         }
+        Self { first, bytes: bytes.into() }
     }
 
     fn iter(&self) -> impl Iterator<Item = Counted> {
-        let (first, small, large) = match self {
-            Self::Small { first, counted } => (*first, &counted[..], &[][..]),
-            Self::Large(counted) => (0, &[][..], &counted[..]),
+        let (mut bytes, mut process) = (self.bytes.iter(), self.first);
+        let mut number = move || {
+            let (mut number, mut shift) = (0, 0);
+            loop {
+                let byte = *bytes.next()?;
+                number |= u32::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte < 0x80 {
+                    return Some(number);
+                }
+            }
         };
-        let wide = move |small: &SmallCounted| Counted {
-            process: first + u32::from(small.process),
-            kind: small.kind.into(),
-            count: small.count.into(),
-        };
-        small.iter().map(wide).chain(large.iter().copied())
+        std::iter::from_fn(move || {
+            process = process.wrapping_add(number()?);
+            Some(Counted { process, kind: number()?, count: number()? })
+        })
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counted {
     process: u32,
     /// Number of the kind.
@@ -469,6 +470,24 @@ mod tests {
                 prop_assert_eq!(&misses.by_process(from..to), &by_process[from..to]);
             }
             prop_assert_eq!(counted, map);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_group_keeps_all_that_is_counted(
+            group in 0..=u32::MAX / GROUP_PROCESSES,
+            counted in proptest::collection::vec(
+                (0..GROUP_PROCESSES, prop_oneof![0..300_u32, any::<u32>()], any::<u32>()), 0..50),
+        ) {
+            let first = group * GROUP_PROCESSES;
+            let mut counted: Vec<_> = counted
+                .into_iter()
+                .map(|(at, kind, count)| Counted { process: first + at, kind, count })
+                .collect();
+            counted.sort_by_key(Counted::key);
+            let kept: Vec<_> = GroupCounts::of(group as usize, &counted).iter().collect();
+            prop_assert_eq!(kept, counted);
         }
     }
 
