@@ -7,6 +7,7 @@ use proctrace_findings::{
     Class, DirectoryMisses, FAMILIES, Figure, Health, MarkedPhase, Metric, Metrics, Summary,
     Unknown,
 };
+use proctrace_overview::ends::known_status;
 use proctrace_overview::figures::OfProcesses;
 use proctrace_overview::steps::{self, StepGroup};
 use proctrace_overview::summary;
@@ -46,6 +47,13 @@ fn metrics(analysis: &Analysis<'_>) -> Metrics {
     for process in analysis.detached() {
         let program = recording.program_of(&recording.processes()[*process]);
         figures.add("detached_processes", &[&program.name], 1.0);
+    }
+    figures.add("total_failed", &[], 0.0);
+    for process in recording.processes() {
+        if known_status(process).is_some_and(|status| status != 0) {
+            figures.add("total_failed", &[], 1.0);
+            figures.add("failed_processes", &[&recording.program_of(process).name], 1.0);
+        }
     }
     lookups(&mut figures, analysis.summary(), analysis.lookups());
     phases(&mut figures, analysis.phases().unwrap_or(&[]));
@@ -356,7 +364,8 @@ mod tests {
         scene.fork(2 * S + MS, 3, 6).exit(3 * S, 3, (2 * S, 0)).exit(7 * S / 2, 6, (0, 0));
         // The same name as a system command and as a separate program.
         scene.fork(S, 1, 5).in_environment(&["PROCTRACE_STEP=filter_1"]);
-        scene.exec(S, 5, "/own/sed", (0, 0)).exit(2 * S, 5, (0, S));
+        scene.exec(S, 5, "/own/sed", (0, 0));
+        scene.exit_with(2 * S, 5, (0, S), |exit| exit.status = 1 << 8);
         scene.look_up_failed(2 * S, 1, Call::Access, "/proc/proctrace-mark/second half");
         scene.exit_with(4 * S, 1, (0, 0), |exit| exit.lookups_failed = 4);
         let recording = scene.load(Some((4 * S, 5 * S / 4 + S, 5 * S / 4)));
@@ -398,6 +407,7 @@ mod tests {
             ("total_processes", 5.0),
             ("total_tasks", 6.0),
             ("total_detached", 1.0),
+            ("total_failed", 1.0),
             ("total_threads", 1.0),
             ("total_execs", 4.0),
             ("total_commands", 1.0),
@@ -422,8 +432,9 @@ mod tests {
             ("spawns{parent=\"o2-sim\",child=\"sed\"}", 2.0),
             ("spawns{parent=\"o2-sim\",child=\"o2-sim\"}", 2.0),
             ("detached_processes{command=\"o2-sim\"}", 1.0),
+            ("failed_processes{command=\"sed\"}", 1.0),
             ("step_runs{group=\"filter\"}", 1.0),
-            ("step_failures{group=\"filter\"}", 0.0),
+            ("step_failures{group=\"filter\"}", 1.0),
             ("step_wall_seconds{group=\"filter\"}", 1.0),
             ("step_longest_wall_seconds{group=\"filter\"}", 1.0),
             ("step_cpu_seconds{group=\"filter\"}", 1.0),
@@ -456,6 +467,7 @@ mod tests {
             ("execs", "total_execs"),
             ("command_processes", "total_processes"),
             ("detached_processes", "total_detached"),
+            ("failed_processes", "total_failed"),
             ("command_cpu_seconds", "total_cpu_seconds"),
             ("failed_lookups", "total_failed_lookups"),
             ("command_failed_lookups", "total_failed_lookups"),

@@ -229,6 +229,7 @@ pub const FAMILIES: &[MetricFamily] = &[
         &Quantity::LOOKUPS
     ),
     family!("total_detached", [], Count, "", "Processes that outlived their parent.", [Forks]),
+    family!("total_failed", [], Count, "", "Processes that did not exit with 0.", [Forks]),
     family!("total_opens", [], Count, "", "Successful opens.", [LookupsOpen]),
     sum(family!(
         "total_cpu_user_seconds",
@@ -394,6 +395,14 @@ pub const FAMILIES: &[MetricFamily] = &[
         Count,
         "",
         "Processes that outlived their parent, by the last program they ran.",
+        &Quantity::WHO
+    ),
+    family!(
+        "failed_processes",
+        ["command"],
+        Count,
+        "",
+        "Processes that did not exit with 0, by the last program they ran.",
         &Quantity::WHO
     ),
     family!(

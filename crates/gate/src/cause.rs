@@ -143,6 +143,7 @@ fn inside(
         CauseKind::CpuTime => ("command_cpu_seconds", "CPU time"),
         CauseKind::FailedLookups => ("command_failed_lookups", "failed look-ups"),
         CauseKind::Detached => ("detached_processes", "detached processes"),
+        CauseKind::Failed => ("failed_processes", "failed processes"),
         CauseKind::Starts | CauseKind::Steps => ("command_processes", "processes"),
     };
     let key = source.key.and_then(|key| Key::new(family, key.labels));

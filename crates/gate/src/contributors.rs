@@ -23,6 +23,7 @@ fn sources<'k>(key: Key<'k>) -> Vec<(&'static str, Option<(&'static str, &'k str
             vec![("command_processes", None), ("spawns", None), ("step_processes", None)]
         }
         "total_detached" | "detached_cpu_seconds" => vec![("detached_processes", None)],
+        "total_failed" => vec![("failed_processes", None)],
         "total_threads" | "total_tasks" => vec![("command_threads", None)],
         "command_threads" => vec![("command_processes", same("command", "command"))],
         "total_execs" | "total_execs_failed" | "total_opens" => {

@@ -179,6 +179,7 @@ const ROWS: &[(&str, &str)] = &[
     ("execs", "total_execs"),
     ("failed look-ups", "total_failed_lookups"),
     ("detached processes", "total_detached"),
+    ("failed processes", "total_failed"),
     ("CPU time, user", "total_cpu_user_seconds"),
     ("CPU time, system", "total_cpu_system_seconds"),
     ("CPU time", "total_cpu_seconds"),

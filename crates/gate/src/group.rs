@@ -62,6 +62,7 @@ fn lead(group: &mut Group, findings: &[Finding], exceeded: &[Option<Exceeded<'_>
         CauseKind::CpuTime => &["command_cpu_seconds"],
         CauseKind::FailedLookups => &["command_failed_lookups", "directory_failed_lookups"],
         CauseKind::Detached => &["detached_processes"],
+        CauseKind::Failed => &["failed_processes"],
         // The cause is about the worst one.
         CauseKind::Steps => &[],
     };

@@ -31,6 +31,7 @@ const TOTALS: &[(&str, &str)] = &[
     ("command_processes", "total_processes"),
     ("command_threads", "total_threads"),
     ("detached_processes", "total_detached"),
+    ("failed_processes", "total_failed"),
     ("command_cpu_seconds", "total_cpu_seconds"),
     ("command_failed_lookups", "total_failed_lookups"),
     ("directory_failed_lookups", "total_failed_lookups"),
@@ -282,6 +283,30 @@ fn adopt_wrappers(grown: &mut [Grown<'_>]) {
         });
         if let Some(same) = same {
             grown[at].origin = same.origin;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proctrace_findings::{FAMILIES, Kind};
+
+    use super::*;
+
+    /// Sums by something that a run may have none of; a largest value of none is not known.
+    #[test]
+    fn counts_of_what_may_be_absent_have_a_total() {
+        let labels = ["command", "directory", "parent", "group"];
+        for family in FAMILIES {
+            let may_be_absent = family.labels.iter().any(|label| labels.contains(label));
+            if may_be_absent && family.kind == Kind::Count {
+                assert!(TOTALS.iter().any(|(name, _)| *name == family.name), "{}", family.name);
+            }
+        }
+        for (name, total) in TOTALS {
+            for name in [name, total] {
+                assert!(FAMILIES.iter().any(|family| family.name == *name), "{name}");
+            }
         }
     }
 }

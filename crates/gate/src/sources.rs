@@ -26,6 +26,7 @@ pub(crate) struct Amounts {
     pub(crate) cpu_seconds: f64,
     pub(crate) lookups: f64,
     pub(crate) detached: f64,
+    pub(crate) failed: f64,
 }
 
 /// One source.
@@ -45,11 +46,12 @@ pub(crate) struct Source<'a> {
 }
 
 /// The families by program that have a part inside of a program.
-const INSIDE: [(&str, CauseKind); 4] = [
+const INSIDE: [(&str, CauseKind); 5] = [
     ("command_threads", CauseKind::Threads),
     ("command_cpu_seconds", CauseKind::CpuTime),
     ("command_failed_lookups", CauseKind::FailedLookups),
     ("detached_processes", CauseKind::Detached),
+    ("failed_processes", CauseKind::Failed),
 ];
 
 /// The families by group of steps.
@@ -90,6 +92,7 @@ impl<'c, 's, 'a> Sources<'c, 's, 'a> {
                 cpu_seconds: expected("command_cpu_seconds"),
                 lookups: expected("command_failed_lookups"),
                 detached: sources.in_new("detached_processes", program),
+                failed: sources.in_new("failed_processes", program),
             };
             let source = &mut sources.all[at];
             source.by_start.add(&parts);
@@ -136,7 +139,7 @@ impl<'c, 's, 'a> Sources<'c, 's, 'a> {
         let more = self.changes.more(family, key);
         let program = key.label("command").and_then(|name| self.grown.get(name));
         let by_start = program.map_or(0.0, |program| match kind {
-            CauseKind::Detached => self.in_new(family, *program),
+            CauseKind::Detached | CauseKind::Failed => self.in_new(family, *program),
             _ => self.changes.expected(family, key, program.more()),
         });
         (by_start, more - by_start)
@@ -199,6 +202,7 @@ impl<'c, 's, 'a> Sources<'c, 's, 'a> {
             "command_threads" => self.of_program(key, Threads),
             "command_cpu_seconds" => self.of_program(key, CpuTime),
             "detached_processes" => self.of_program(key, CauseKind::Detached),
+            "failed_processes" => self.of_program(key, CauseKind::Failed),
             "total_failed_lookups" | "failed_lookups" => self.of_lookups(by),
             "command_failed_lookups" | "directory_failed_lookups" => self.of_some_lookups(key, by),
             "total_processes"
@@ -218,6 +222,7 @@ impl<'c, 's, 'a> Sources<'c, 's, 'a> {
                 vec![(Starts, source.by_start.processes + of_started), (Threads, inside)]
             }),
             "total_detached" => self.nearest(by, |source| source.both(CauseKind::Detached).into()),
+            "total_failed" => self.nearest(by, |source| source.both(CauseKind::Failed).into()),
             "total_execs_failed"
             | "total_opens"
             | "faults_minor"
@@ -379,6 +384,7 @@ impl Amounts {
         self.cpu_seconds += other.cpu_seconds;
         self.lookups += other.lookups;
         self.detached += other.detached;
+        self.failed += other.failed;
     }
 
     fn of_mut(&mut self, kind: CauseKind) -> &mut f64 {
@@ -388,6 +394,7 @@ impl Amounts {
             CauseKind::CpuTime => &mut self.cpu_seconds,
             CauseKind::FailedLookups => &mut self.lookups,
             CauseKind::Detached => &mut self.detached,
+            CauseKind::Failed => &mut self.failed,
         }
     }
 }

@@ -182,6 +182,8 @@ pub enum CauseKind {
     FailedLookups,
     /// Processes that outlive their parent.
     Detached,
+    /// Processes that do not exit with 0.
+    Failed,
     /// Steps of a group: how many there are, how many fail, what they take.
     Steps,
 }

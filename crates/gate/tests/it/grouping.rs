@@ -13,6 +13,7 @@ struct Job {
     programs: Vec<Started>,
     /// Threads and CPU time of a program.
     threads: Vec<(&'static str, f64)>,
+    failed: Vec<(&'static str, f64)>,
     cpu_seconds: Vec<(&'static str, f64)>,
     /// Failed look-ups of each process, and their directory.
     directories: Vec<(&'static str, f64)>,
@@ -31,6 +32,7 @@ impl Job {
                 ("build.sh", "monitor", 1.0, 1.0),
             ],
             threads: vec![("pool", 80.0)],
+            failed: Vec::new(),
             cpu_seconds: vec![("pool", 1.0), ("sed", seds / 100.0), ("build.sh", 0.1)],
             directories: vec![("/opt/lib", 3.0)],
         }
@@ -50,6 +52,7 @@ impl Job {
             metric("total_commands", &[], execs - 2.0),
             metric("total_failed_lookups", &[], execs * each),
             metric("total_cpu_seconds", &[], cpu),
+            metric("total_failed", &[], self.failed.iter().map(|one| one.1).sum()),
             metric("failed_lookups", &[("kind", "open")], execs * each),
         ];
         let mut names: Vec<&str> = self.programs.iter().map(|one| one.1).collect();
@@ -72,6 +75,7 @@ impl Job {
             metric(family, &[("command", *name)], *value)
         };
         metrics.extend(self.threads.iter().map(|one| of("command_threads", one)));
+        metrics.extend(self.failed.iter().map(|one| of("failed_processes", one)));
         metrics.extend(self.cpu_seconds.iter().map(|one| of("command_cpu_seconds", one)));
         for (directory, lookups) in &self.directories {
             let labels = [("directory", *directory), ("kind", "open")];
@@ -204,6 +208,21 @@ fn a_doubled_pool_names_its_program() {
     after.threads[0].1 = 160.0;
     let report = judged(ALL, Some(&Job::of(12.0)), &after);
     assert_eq!(causes(&report), ["+10 pool, started by build.sh: 41 -> 51 processes"]);
+}
+
+/// Members that are not there are zero if the total is known.
+#[test]
+fn programs_that_fail_name_themselves() {
+    let budget = "[limits]\ntotal_failed = '|0'\n'failed_processes{command=\"*\"}' = '0%'\n";
+    let mut after = Job::of(12.0);
+    after.failed.push(("pool", 3.0));
+    let report = judged(budget, Some(&Job::of(12.0)), &after);
+    let cause = "program pool: failed processes 0 -> 3 (per process 0 -> 0.3)";
+    assert_eq!(causes(&report), [cause]);
+    assert_eq!(report.groups[0].cause.as_ref().unwrap().kind, CauseKind::Failed);
+    let mut found = metrics(&report, &report.groups[0]);
+    found.sort_unstable();
+    assert_eq!(found, [r#"failed_processes{command="pool"}"#, "total_failed"]);
 }
 
 #[test]
