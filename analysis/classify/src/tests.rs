@@ -112,6 +112,20 @@ fn regressions_do_not_crash() {
 fn commands_of_the_system_have_a_group() {
     assert_eq!(generic("/bin/sed", "", "/usr/bin/sed", &["sed"]), command("text", "sed"));
     assert_eq!(generic("/bin/sh", "", "/usr/bin/dash", &["sh"]), command("shell", "sh"));
+    for (group, name) in [
+        ("text", "xzcat"),
+        ("text", "hexdump"),
+        ("file", "sha512sum"),
+        ("file", "mountpoint"),
+        ("info", "getopt"),
+        ("process", "setpriv"),
+    ] {
+        let path = format!("/usr/bin/{name}");
+        assert_eq!(generic(&path, "", &path, &[name]), command(group, name));
+        // As something of a user may be called.
+        let own = format!("/home/me/bin/{name}");
+        assert_eq!(generic(&own, "", &own, &[name]), Program::unknown(name));
+    }
     let cc1 = "/usr/lib/gcc/x/12/cc1";
     assert_eq!(generic(cc1, "", cc1, &["cc1"]), command("compiler", "cc1"));
     let gcc = "/usr/bin/x86_64-linux-gnu-gcc-12";
