@@ -140,7 +140,7 @@ fn advice(
 ) -> Option<Found> {
     let removal = evidence.without(units)?;
     let longest = units.iter().max_by_key(|unit| evidence.life_ns(**unit)).copied()?;
-    let kept_ns = evidence.path_below_ns[longest as usize];
+    let kept_ns = evidence.path_below_ns(longest);
     let kept_cpu_ns = evidence.cpu_below_ns[longest as usize];
     let removal = Removal {
         wall: Gain { low: removal.wall.low.saturating_sub(kept_ns), ..removal.wall },

@@ -16,6 +16,7 @@ use proctrace_wire::{Quantity, WaitFor};
 
 use super::NOBODY;
 use super::model::{Cut, Model};
+use super::on_path::{OnPath, Spent};
 
 /// Runs of the same job differ: measured times are taken to be certain to this part.
 const CERTAIN_PERCENT: u64 = 10;
@@ -43,12 +44,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) wall_ns: u64,
     pub(crate) cpu_ns: u64,
     pub(crate) min_percent: f64,
-    /// Time of each process on the path.
-    pub(crate) path_ns: Vec<u64>,
-    /// The parts of it in which the process ran, and in which it was ready and had no CPU.
-    busy_ns: Vec<(u64, u64)>,
-    /// The same with its descendants.
-    pub(crate) path_below_ns: Vec<u64>,
+    on_path: OnPath,
     /// CPU time of each process with its descendants.
     pub(crate) cpu_below_ns: Vec<u64>,
     /// Index in `children` at which the children of each process begin.
@@ -74,19 +70,8 @@ impl<'a> Evidence<'a> {
         min_percent: f64,
     ) -> Self {
         let processes = recording.processes();
-        let mut path_ns = vec![0_u64; processes.len()];
-        let mut busy_ns = vec![(0_u64, 0_u64); processes.len()];
-        for part in path.iter().flat_map(|path| &path.parts) {
-            let process = recording.tasks()[part.task as usize].process();
-            let part_ns = part.end_ns - part.begin_ns;
-            path_ns[process] = path_ns[process].saturating_add(part_ns);
-            match part.doing {
-                Doing::Running => busy_ns[process].0 += part_ns,
-                Doing::WaitingForCpu => busy_ns[process].1 += part_ns,
-                Doing::Waiting(_) => {}
-            }
-        }
-        // What the sums below and the lists of children need of each process, read in one pass: a process takes 96 bytes.
+        let on_path = path.as_deref().map(|path| OnPath::of(recording, path));
+        // What the sums below and the lists of children need of each process, read in one pass: a process takes 80 bytes.
         let mut parents = Vec::with_capacity(processes.len());
         let mut cpu_below_ns = Vec::with_capacity(processes.len());
         for process in processes {
@@ -95,25 +80,15 @@ impl<'a> Evidence<'a> {
             cpu_below_ns.push(process.cpu.total_ns());
         }
         let cpu_ns = cpu_below_ns.iter().fold(0, |sum: u64, cpu_ns| sum.saturating_add(*cpu_ns));
-        // Few processes are on the path: pages of zeros that are never written take no memory.
-        let mut path_below_ns = vec![0; processes.len()];
-        for (below_ns, own_ns) in path_below_ns.iter_mut().zip(&path_ns) {
-            if *own_ns != 0 {
-                *below_ns = *own_ns;
-            }
-        }
         add_descendants(&parents, &mut cpu_below_ns);
-        add_descendants(&parents, &mut path_below_ns);
         let (first_child, children) = children(&parents);
         let is_shell = |template: &String| is_shell(first_word(template));
         Self {
             wall_ns: recording.wall_ns(),
             cpu_ns,
             min_percent,
-            path_below_ns,
+            on_path: on_path.unwrap_or_default(),
             cpu_below_ns,
-            path_ns,
-            busy_ns,
             first_child,
             children,
             shells: recording.templates().iter().map(is_shell).collect(),
@@ -127,6 +102,21 @@ impl<'a> Evidence<'a> {
 
     pub(crate) fn process(&self, process: u32) -> &'a Process {
         &self.recording.processes()[process as usize]
+    }
+
+    /// The processes on the path, and those with descendants on it, in any order.
+    pub(crate) fn on_path(&self) -> impl Iterator<Item = (u32, Spent)> {
+        self.on_path.iter()
+    }
+
+    /// Time of a process on the path.
+    pub(crate) fn path_ns(&self, process: u32) -> u64 {
+        self.on_path.get(process).own_ns
+    }
+
+    /// The same with its descendants.
+    pub(crate) fn path_below_ns(&self, process: u32) -> u64 {
+        self.on_path.get(process).below_ns
     }
 
     /// All processes by number.
@@ -263,13 +253,16 @@ impl<'a> Evidence<'a> {
     pub(crate) fn with_descendants(&self, units: &[u32]) -> Vec<u32> {
         let mut all: Vec<u32> = Vec::with_capacity(units.len());
         let mut known = Bits::default();
-        let mut left = units.to_vec();
-        while let Some(process) = left.pop() {
-            if !known.contains(process as usize) {
-                known.insert(process as usize);
-                all.push(process);
-                left.extend(self.children(process));
-            }
+        let mut is_new = |process: &u32| {
+            let is_new = !known.contains(*process as usize);
+            known.insert(*process as usize);
+            is_new
+        };
+        all.extend(units.iter().copied().filter(&mut is_new));
+        let mut at = 0;
+        while let Some(process) = all.get(at).copied() {
+            all.extend(self.children(process).iter().copied().filter(&mut is_new));
+            at += 1;
         }
         all.sort_unstable();
         all
@@ -283,7 +276,7 @@ impl<'a> Evidence<'a> {
 
     /// The time of processes on the path; None if it is not known.
     pub(crate) fn path_ns_of(&self, processes: &[u32]) -> Option<u64> {
-        let of = |process: &u32| self.path_ns[*process as usize];
+        let of = |process: &u32| self.path_ns(*process);
         self.path.as_ref().map(|_| processes.iter().map(of).fold(0, u64::saturating_add))
     }
 
@@ -320,18 +313,18 @@ impl<'a> Evidence<'a> {
     /// The part of a process's life that is on the path.
     pub(crate) fn part_on_path(&self, process: u32) -> f64 {
         let life_ns = self.life_ns(process).max(1);
-        (self.path_ns[process as usize] as f64 / life_ns as f64).min(1.0)
+        (self.path_ns(process) as f64 / life_ns as f64).min(1.0)
     }
 
     /// The time on the path in which a process was ready and had no CPU.
     pub(crate) fn ready_ns(&self, process: u32) -> u64 {
-        self.busy_ns[process as usize].1
+        self.on_path.get(process).ready_ns
     }
 
     /// Ratio of the time for which a process seems to run on the path to its CPU time there: at least 1, as the
     /// shortest waits are not recorded.
     pub(crate) fn pace(&self, process: u32) -> f64 {
-        let running_ns = self.busy_ns[process as usize].0;
+        let running_ns = self.on_path.get(process).running_ns;
         let cpu_ns = running_ns.min(self.process(process).cpu.total_ns());
         (running_ns as f64 / cpu_ns.max(1) as f64).clamp(1.0, STRETCH_MAX)
     }
@@ -339,7 +332,7 @@ impl<'a> Evidence<'a> {
     /// Ratio of the time of the path on a process that computes to its CPU time there: 1 if it always gets a CPU at
     /// once. CPU time that is saved on the path shortens it by so much.
     pub(crate) fn stretch(&self, process: u32) -> f64 {
-        let (running_ns, ready_ns) = self.busy_ns[process as usize];
+        let Spent { running_ns, ready_ns, .. } = self.on_path.get(process);
         let cpu_ns = running_ns.min(self.process(process).cpu.total_ns());
         (running_ns.saturating_add(ready_ns) as f64 / cpu_ns.max(1) as f64).clamp(1.0, STRETCH_MAX)
     }
@@ -360,10 +353,11 @@ impl<'a> Evidence<'a> {
     /// Gain if processes, with their descendants, are not started: `None` if that is too little to be worth a line.
     pub(crate) fn without(&self, units: &[u32]) -> Option<Removal> {
         let (own_path_ns, own_cpu_ns) = self.share_of_spawners(units);
-        let sum = |of: &[u64]| {
-            units.iter().fold(0_u64, |sum, unit| sum.saturating_add(of[*unit as usize]))
+        let sum = |of: &dyn Fn(u32) -> u64| {
+            units.iter().fold(0_u64, |sum, unit| sum.saturating_add(of(*unit)))
         };
-        let (on_path_ns, cpu_ns) = (sum(&self.path_below_ns), sum(&self.cpu_below_ns));
+        let on_path_ns = sum(&|unit| self.path_below_ns(unit));
+        let cpu_ns = sum(&|unit| self.cpu_below_ns[unit as usize]);
         let alive_ns = if self.path.is_some() { 0 } else { self.alive_ns(units) };
         if !self.pays(
             on_path_ns.saturating_add(own_path_ns).saturating_add(alive_ns),
@@ -372,7 +366,7 @@ impl<'a> Evidence<'a> {
             return None;
         }
         let processes = self.with_descendants(units);
-        let path_ns: u64 = processes.iter().map(|process| self.path_ns[*process as usize]).sum();
+        let path_ns: u64 = processes.iter().map(|process| self.path_ns(*process)).sum();
         let cpu_ns = self.cpu_ns_of(&processes);
         let wall = match self.earlier_ns_without(&processes) {
             Some(earlier_ns) => {
@@ -399,7 +393,7 @@ impl<'a> Evidence<'a> {
                 let all = self.children(parent as u32).len().max(1) as u128;
                 (u128::from(whole_ns) * same.len() as u128 / all) as u64
             };
-            path_ns = path_ns.saturating_add(share(self.path_ns[parent]));
+            path_ns = path_ns.saturating_add(share(self.path_ns(parent as u32)));
             let own_ns = self.recording.processes()[parent].cpu.total_ns();
             cpu_ns = cpu_ns.saturating_add(share(own_ns));
         }

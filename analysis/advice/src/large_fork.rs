@@ -164,7 +164,7 @@ fn copying_ns(evidence: &Evidence<'_>, parents: &BTreeMap<u32, u64>) -> (u64, u6
         let pages = process.maxrss_pages();
         let copies = faults.saturating_sub(pages).min(pages.saturating_mul(*children));
         let ns = copies.saturating_mul(FAULT_NS).min(process.cpu.total_ns());
-        let path_ns = evidence.path_ns[*parent as usize];
+        let path_ns = evidence.path_ns(*parent);
         all_ns = all_ns.saturating_add(ns);
         on_path_ns = on_path_ns.saturating_add(ns.min(path_ns));
     }
@@ -176,7 +176,7 @@ fn advice(evidence: &Evidence<'_>, line: u32, forks: Forks) -> Option<Found> {
         forks.parents.keys().fold(0_u64, |sum, parent| sum.saturating_add(of(*parent)))
     };
     let parents_cpu_ns = sum(&|parent| evidence.process(parent).cpu.total_ns());
-    let parents_path_ns = sum(&|parent| evidence.path_ns[parent as usize]);
+    let parents_path_ns = sum(&|parent| evidence.path_ns(parent));
     let (copies_ns, copies_path_ns) = copying_ns(evidence, &forks.parents);
     let gain = |freeing_ns: u64, forkers_ns: u64, copies_ns: u64, stretch: (f64, f64)| {
         let times = |ns: u64, stretch: f64| (ns as f64 * stretch) as u64;

@@ -20,6 +20,7 @@ mod large_fork;
 mod memory_peak;
 mod model;
 mod observed;
+mod on_path;
 mod places;
 mod polling;
 mod repeated;

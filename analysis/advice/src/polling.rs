@@ -217,7 +217,7 @@ fn late(evidence: &Evidence<'_>, others: &Others, wait: &Wait) -> Gain {
     if evidence.path.is_none() {
         return Gain::new(0, wait.interval_ns / 2, most_ns);
     }
-    if evidence.path_ns[last as usize] == 0 {
+    if evidence.path_ns(last) == 0 {
         return Gain::default();
     }
     let late_ns = match others.event_ns(evidence, wait, last) {

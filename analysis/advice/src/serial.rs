@@ -63,7 +63,7 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     let timers = evidence.timers();
     for (process, _) in evidence.processes() {
         if evidence.children(process).len() < CHILDREN_MIN
-            || !evidence.pays(evidence.path_below_ns[process as usize], 0)
+            || !evidence.pays(evidence.path_below_ns(process), 0)
         {
             continue;
         }
@@ -117,7 +117,7 @@ fn of_kind_ns(evidence: &Evidence<'_>, stretch: &Stretch) -> u64 {
     let mut kinds: BTreeMap<&str, (usize, u64, u64)> = BTreeMap::new();
     for child in &stretch.row {
         let (children, sum_ns, longest_ns) = kinds.entry(kind(evidence, *child)).or_default();
-        let own_ns = evidence.path_below_ns[*child as usize];
+        let own_ns = evidence.path_below_ns(*child);
         *children += 1;
         *sum_ns = sum_ns.saturating_add(own_ns);
         *longest_ns = own_ns.max(*longest_ns);
@@ -172,7 +172,7 @@ impl Parent {
                 (*end_ns.min(&ended_ns)).saturating_sub(*begin_ns.max(&born_ns))
             })
             .fold(0_u64, u64::saturating_add);
-        evidence.path_below_ns[child as usize].saturating_add(slept_ns)
+        evidence.path_below_ns(child).saturating_add(slept_ns)
     }
 }
 

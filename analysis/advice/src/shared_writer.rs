@@ -41,7 +41,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         // Who reads what its own children write (a program that unpacks its input by `gzip -cd`) or hands out their work
         // is what they are there for.
         if let Some(server) = ended_by(evidence, wait)
-            && evidence.pays(evidence.path_ns[server as usize], 0)
+            && evidence.pays(evidence.path_ns(server), 0)
             && !evidence.descends_from(client, server)
         {
             servers.entry(server).or_default().insert(wait.task);

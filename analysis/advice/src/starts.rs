@@ -41,7 +41,7 @@ fn advice(evidence: &Evidence<'_>, command: &str, starts: &[(u32, u64)]) -> Opti
     for (process, loaded_ns) in &starts[1..] {
         let part = *loaded_ns as f64 / evidence.life_ns(*process).max(1) as f64;
         let own = |ns: u64| (ns as f64 * part.min(1.0)) as u64;
-        path_ns = path_ns.saturating_add(own(evidence.path_ns[*process as usize]));
+        path_ns = path_ns.saturating_add(own(evidence.path_ns(*process)));
         cpu_ns = cpu_ns.saturating_add(own(evidence.process(*process).cpu.total_ns()));
         loaded_sum_ns = loaded_sum_ns.saturating_add(*loaded_ns);
     }

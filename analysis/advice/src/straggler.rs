@@ -26,7 +26,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     for (process, _) in evidence.processes() {
         if evidence.children(process).len() >= WORKERS_MIN
             && !evidence.own_template(process).is_some_and(coordinates)
-            && evidence.pays(evidence.path_below_ns[process as usize], 0)
+            && evidence.pays(evidence.path_below_ns(process), 0)
         {
             let groups = groups(evidence, process);
             found.extend(groups.iter().filter_map(|group| advice(evidence, process, group)));
@@ -68,7 +68,7 @@ fn advice(evidence: &Evidence<'_>, parent: u32, workers: &[u32]) -> Option<Found
     let born_ns = evidence.process(workers[0]).born_ns;
     // A pool that starts the next worker when one has ended is no group that is waited for together.
     let together = ends[0].0 > evidence.process(*workers.last()?).born_ns;
-    let alone_ns = (last_ns - second_ns).min(evidence.path_below_ns[last as usize]);
+    let alone_ns = (last_ns - second_ns).min(evidence.path_below_ns(last));
     if !together || alone_ns < last_ns.saturating_sub(born_ns) / PART_OF_ALL {
         return None;
     }

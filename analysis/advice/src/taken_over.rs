@@ -22,9 +22,9 @@ pub(super) fn taken_over_ns(
     let mut taken_ns = vec![0_u64; advised.len()];
     let others = |evidence: &Evidence<'_>, concerned: &Bits| {
         let mut path_ns: BTreeMap<&str, u64> = BTreeMap::new();
-        for (process, own_ns) in (0..).zip(&evidence.path_ns) {
-            if *own_ns > 0 && !concerned.contains(process as usize) {
-                *path_ns.entry(name(evidence, process)).or_default() += *own_ns;
+        for (process, spent) in evidence.on_path() {
+            if spent.own_ns > 0 && !concerned.contains(process as usize) {
+                *path_ns.entry(name(evidence, process)).or_default() += spent.own_ns;
             }
         }
         path_ns.into_iter().map(|(name, ns)| (name.to_owned(), ns)).collect::<BTreeMap<_, _>>()

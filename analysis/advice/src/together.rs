@@ -25,7 +25,7 @@ pub(super) fn gain(evidence: &Evidence<'_>, found: &[Found]) -> Option<Together>
     let sum_of = |of: &dyn Fn(u32) -> u64| {
         removed.iter().fold(0_u64, |sum, process| sum.saturating_add(of(*process)))
     };
-    let path_ns = sum_of(&|process| evidence.path_ns[process as usize]);
+    let path_ns = sum_of(&|process| evidence.path_ns(process));
     let cpu_ns = sum_of(&|process| evidence.process(process).cpu.total_ns());
     let earlier_ns = evidence.earlier_ns_without(&removed).unwrap_or(0).min(path_ns);
     let combine = |at_once: Gain, of: &dyn Fn(&Found) -> Gain| {
