@@ -93,12 +93,8 @@ mod tests {
                 [own, running, ready, below].map(|ms| ms * MS);
             Spent { own_ns, running_ns, ready_ns, below_ns }
         };
-        let expected = [
-            spent(30, 30, 0, 100),
-            spent(20, 15, 5, 70),
-            spent(50, 50, 0, 50),
-            spent(0, 0, 0, 0),
-        ];
+        let expected =
+            [spent(30, 30, 0, 100), spent(20, 15, 5, 70), spent(50, 50, 0, 50), spent(0, 0, 0, 0)];
         assert_eq!([0, 1, 2, 3].map(|process| on_path.get(process)), expected);
         let mut on_it: Vec<u32> = on_path.iter().map(|(process, _)| process).collect();
         on_it.sort_unstable();

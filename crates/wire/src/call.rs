@@ -131,5 +131,7 @@ mod tests {
             }
         }
         assert_eq!(Family::of(Call::Fork), None);
+        let calls: usize = Family::ALL.iter().map(|family| family.calls().len()).sum();
+        assert_eq!((calls, Family::of(Call::Statx)), (16, Some(Family::Stat)));
     }
 }

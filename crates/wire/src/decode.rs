@@ -357,6 +357,41 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_known_by_its_path_its_file_or_its_task() {
+        let known = |path: &[u8], exe: &[u8]| {
+            let mut fixed = ExecFixed::new_zeroed();
+            fixed.comm[..4].copy_from_slice(b"task");
+            let exec = Exec { fixed, path, interp: b"", exe, cwd: b"/", argv: b"" };
+            exec.known_as().to_vec()
+        };
+        assert_eq!(known(b"./sed", b"/usr/bin/sed"), b"./sed");
+        for by_descriptor in [&b"/dev/fd/3"[..], b"/proc/self/fd/3", b"/proc/thread-self/fd/3", b""]
+        {
+            assert_eq!(known(by_descriptor, b"/usr/bin/sed"), b"/usr/bin/sed");
+            assert_eq!(known(by_descriptor, b"/usr/bin/sed (deleted)"), b"/usr/bin/sed");
+            assert_eq!(known(by_descriptor, b"/"), b"task");
+            assert_eq!(known(by_descriptor, b""), b"task");
+            assert_eq!(known(by_descriptor, b"/ (deleted)"), b"task");
+        }
+        let mut fixed = ExecFixed::new_zeroed();
+        fixed.comm.fill(b'x');
+        let exec = Exec { fixed, path: b"", interp: b"", exe: b"", cwd: b"/", argv: b"" };
+        assert_eq!(exec.known_as(), fixed.comm);
+    }
+
+    #[test]
+    fn a_repeated_look_up_is_found_by_its_kind() {
+        let mut again = Again::new_zeroed();
+        (again.head.kind, again.head.size) = (Kind::LookupAgain as u16, size_of::<Again>() as u16);
+        again.head.task = 7;
+        let frame =
+            |again: &Again| Frames::new(again.as_bytes()).next().unwrap().unwrap().lookup_again();
+        assert_eq!(frame(&again), Some(again));
+        again.head.kind = Kind::OpenedAgain as u16;
+        assert_eq!(frame(&again), None);
+    }
+
+    #[test]
     fn lengths_beyond_the_record_are_an_error() {
         let mut bytes = exec_bytes(b"/bin/sed", b"sed\0");
         let at = std::mem::offset_of!(ExecFixed, path_bytes);
@@ -449,6 +484,7 @@ mod tests {
             let found = Record::decode(frame).ok().map(|record| match record {
                 Record::Exit(exit) => {
                     let again = Frames::new(exit.as_bytes()).next().unwrap().unwrap();
+                    assert_eq!(again.bytes.len(), size_of::<Exit>());
                     assert_eq!(Record::decode(again), Ok(record));
                     exit.file_rss_pages
                 }

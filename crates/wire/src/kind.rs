@@ -245,6 +245,17 @@ mod tests {
     }
 
     #[test]
+    fn kinds_and_blind_spots_have_names() {
+        assert_eq!(Kind::LookupFailed.to_string(), "lookup_failed");
+        assert_eq!(Kind::missing_with("fork"), ", and all descendants");
+        assert_eq!(Kind::missing_with("attach"), ", and all descendants");
+        assert_eq!(Kind::missing_with("exit"), "");
+        let spots = [1, 2, 3].map(|number| BlindSpot::from_number(number).unwrap().name());
+        assert_eq!(spots, ["io_uring", "refused_tracer", "let_go"]);
+        assert_eq!((BlindSpot::from_number(0), BlindSpot::from_number(4)), (None, None));
+    }
+
+    #[test]
     fn numbers_round_trip() {
         for kind in Kind::ALL {
             assert_eq!(Kind::from_number(kind as u16), Some(kind));

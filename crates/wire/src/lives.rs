@@ -25,3 +25,39 @@ impl Exit {
         self.bits & EXIT_PROCESS != 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::FromZeros;
+
+    use super::*;
+    use crate::layout::EXIT_RELEASED;
+
+    #[test]
+    fn a_thread_is_not_the_first_task_of_its_process() {
+        let mut attach = Attach::new_zeroed();
+        (attach.head.task, attach.process) = (7, 7);
+        assert!(!attach.is_thread());
+        attach.head.task = 8;
+        assert!(attach.is_thread());
+        let mut fork = Fork::new_zeroed();
+        (fork.child, fork.child_process) = (7, 7);
+        assert!(!fork.is_thread());
+        fork.child = 8;
+        assert!(fork.is_thread());
+    }
+
+    #[test]
+    fn a_process_ends_with_the_task_that_says_so() {
+        let mut exit = Exit::new_zeroed();
+        for (bits, ends) in [
+            (0, false),
+            (EXIT_RELEASED, false),
+            (EXIT_PROCESS, true),
+            (EXIT_PROCESS | EXIT_RELEASED, true),
+        ] {
+            exit.bits = bits;
+            assert_eq!(exit.is_process(), ends, "{bits:#x}");
+        }
+    }
+}

@@ -152,8 +152,10 @@ mod tests {
         ] {
             assert_eq!(step(other), None, "{}", other.escape_ascii());
         }
-        let long = [b"p\0mark\0--step\0", &[b'x'; MARK_BYTES_MAX + 1][..], b"\0"].concat();
-        assert_eq!(step(&long), None);
+        let of_length =
+            |bytes: usize| step(&[&b"p\0mark\0--step\0"[..], &vec![b'x'; bytes], b"\0"].concat());
+        assert_eq!(of_length(MARK_BYTES_MAX), Some(vec![b'x'; MARK_BYTES_MAX]));
+        assert_eq!(of_length(MARK_BYTES_MAX + 1), None);
         let path = b"/usr/bin/proctrace";
         assert_eq!(exec(path, path, b"p\0mark\0--step\0a\0"), None);
     }

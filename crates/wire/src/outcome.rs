@@ -114,7 +114,31 @@ pub fn signal_name(signal: i32) -> Cow<'static, str> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
     use super::*;
+
+    /// Every status of a process that has ended, as the standard library reads it.
+    #[test]
+    fn statuses_are_read_as_others_read_them() {
+        for status in (0..=u16::MAX).filter(|status| status & 0x7f != 0x7f) {
+            let expected = ExitStatus::from_raw(status.into());
+            // A signal leaves the byte of the code at 0.
+            if expected.signal().is_some() && status > 0xff {
+                continue;
+            }
+            let outcome = Outcome::of_status(status.into());
+            assert_eq!(outcome.code(), expected.code(), "{status:#x}");
+            assert_eq!(outcome.signal(), expected.signal(), "{status:#x}");
+            assert_eq!(dumped_core(status.into()), status & 1 << 7 != 0, "{status:#x}");
+            if expected.signal().is_some() {
+                assert_eq!(dumped_core(status.into()), expected.core_dumped(), "{status:#x}");
+            }
+        }
+        assert_eq!(Outcome::Code(1).to_string(), "exited with 1");
+        assert_eq!(Outcome::Signal(9).to_string(), "was killed by signal 9");
+    }
 
     #[test]
     fn signals_have_names() {

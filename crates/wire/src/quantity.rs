@@ -178,3 +178,57 @@ impl Quantity {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_have_names_and_descriptions() {
+        assert_eq!(
+            (Quantity::RunDelay.name(), Quantity::PeakRss.says()),
+            ("run_delay", "peak memory")
+        );
+        let families = Quantity::LOOKUPS.map(|quantity| quantity.family().unwrap());
+        assert_eq!(families, ["open", "stat", "access", "readlink", "chdir"]);
+        assert_eq!((Quantity::LookupsExec.family(), Quantity::Cpu.family()), (Some("exec"), None));
+        for quantity in Quantity::ALL {
+            assert!(!quantity.says().is_empty() && !quantity.says().contains('_'), "{quantity:?}");
+        }
+    }
+
+    /// What becomes incomplete where records of a kind were lost, by name.
+    #[test]
+    fn what_is_lost_with_records_is_known() {
+        let lookups = "lookups_open lookups_stat lookups_access lookups_readlink lookups_chdir";
+        for (kinds, quantities) in [
+            ("exec", "execs argv"),
+            ("exec_args", "argv"),
+            ("exec_failed", "lookups_exec"),
+            ("exit", "cpu split switches run_delay faults peak_rss io"),
+            ("lookup_failed lookup_named lookup_again", lookups),
+            ("sample tick", "samples"),
+            ("env", "environment"),
+            ("memory", "memory"),
+            ("lookup_time", "lookup_times"),
+            ("opened_named opened_again", "opened_files"),
+            ("moved", "opened_files file_sizes"),
+            ("written", "file_sizes"),
+            ("place mounts", "mounts"),
+            ("wait", "waits"),
+            ("signal", "signals"),
+            ("rename loss blind workdir", ""),
+        ] {
+            for kind in kinds.split(' ') {
+                let kind = Kind::ALL.into_iter().find(|known| known.name() == kind).unwrap();
+                let lost =
+                    Quantity::ALL.iter().filter(|quantity| quantity.is_lost_with(Some(kind)));
+                let lost: Vec<&str> = lost.map(|quantity| quantity.name()).collect();
+                assert_eq!(lost.join(" "), quantities, "{kind}");
+            }
+        }
+        for kind in [Some(Kind::Fork), Some(Kind::Attach), None] {
+            assert!(Quantity::ALL.iter().all(|quantity| quantity.is_lost_with(kind)), "{kind:?}");
+        }
+    }
+}

@@ -27,3 +27,16 @@ impl Stream {
         Self::from_repr(number)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_round_trip() {
+        for stream in Stream::ALL {
+            assert_eq!(Stream::from_number(stream as u8), Some(stream));
+        }
+        assert_eq!(Stream::from_number(u8::MAX), None);
+    }
+}

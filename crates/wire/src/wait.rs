@@ -264,6 +264,65 @@ mod tests {
         assert_eq!(unknown, WaitFor::Other);
     }
 
+    /// Every number of both architectures, with the names that others give it.
+    #[test]
+    fn system_calls_are_grouped_by_their_names() {
+        let groups = [
+            (
+                Group::Transfer,
+                "read write pread64 pwrite64 readv writev sendfile splice tee vmsplice preadv pwritev \
+                 preadv2 pwritev2",
+            ),
+            (Group::Send, "connect sendto sendmsg sendmmsg"),
+            (Group::Receive, "accept recvfrom recvmsg accept4 recvmmsg"),
+            (
+                Group::Poll,
+                "poll select epoll_wait_old epoll_wait pselect6 ppoll epoll_pwait epoll_pwait2",
+            ),
+            (Group::Sleep, "nanosleep clock_nanosleep"),
+            (Group::Child, "wait4 waitid"),
+            (Group::Clone, "clone fork vfork clone3"),
+            (Group::Futex, "futex futex_waitv futex_wait"),
+            (Group::FileLock, "fcntl flock"),
+            (Group::Signal, "pause rt_sigtimedwait rt_sigsuspend"),
+            (Group::Queue, "semop msgsnd msgrcv semtimedop mq_timedsend mq_timedreceive"),
+        ];
+        let group_of = |name: Option<&str>| {
+            let in_it = |(_, names): &&(Group, &str)| names.split(' ').any(|it| Some(it) == name);
+            groups.iter().find(in_it).map_or(Group::Other, |(group, _)| *group)
+        };
+        let mut seen = [0; 2];
+        for number in -1..=i16::MAX {
+            let at = usize::try_from(number).unwrap_or(usize::MAX);
+            let on_x86 = syscalls::x86_64::Sysno::new(at).map(|call| call.name());
+            let on_arm = syscalls::aarch64::Sysno::new(at).map(|call| call.name());
+            let names = [on_x86, on_arm];
+            for (seen, name) in seen.iter_mut().zip(names) {
+                *seen += u32::from(name.is_some());
+            }
+            assert_eq!(Architecture::X86.group(number), group_of(on_x86), "{number}: {on_x86:?}");
+            assert_eq!(Architecture::Arm.group(number), group_of(on_arm), "{number}: {on_arm:?}");
+            assert_eq!(Architecture::Unknown.group(number), Group::Other);
+        }
+        assert!(seen.iter().all(|seen| *seen > 300), "{seen:?}");
+    }
+
+    #[test]
+    fn machines_and_reasons_have_names() {
+        let of = Architecture::of_machine;
+        assert_eq!([of("x86_64"), of("aarch64")], [Architecture::X86, Architecture::Arm]);
+        assert_eq!([of("riscv64"), of("")], [Architecture::Unknown; 2]);
+        let names: Vec<&str> = WaitFor::ALL.iter().map(|reason| reason.name()).collect();
+        assert_eq!((names[0], names[9], names[14]), ("cpu", "file_lock", "other"));
+    }
+
+    /// What a terminal does not answer is not a wait for storage, unless it cannot be interrupted.
+    #[test]
+    fn a_device_is_not_storage() {
+        let of = |state| WaitFor::of(&wait(0, CHARACTER_DEVICE, state), Architecture::X86);
+        assert_eq!((of(b'S'), of(b'D')), (WaitFor::Device, WaitFor::Disk));
+    }
+
     #[test]
     fn an_interrupt_is_not_the_task_it_interrupted_unless_that_sends() {
         let mut read = wait(0, SOCKET, b'S');
@@ -274,8 +333,10 @@ mod tests {
         assert_eq!(woken(&read), Woken::ByTask(7));
         read.syscall = 35;
         assert_eq!(woken(&read), Woken::ByInterrupt);
-        read.bits = WAIT_BY_TASK;
-        assert_eq!(woken(&read), Woken::ByTask(7));
+        for bits in [WAIT_BY_TASK, WAIT_BY_END, WAIT_BY_TASK | WAIT_BY_END] {
+            read.bits = bits;
+            assert_eq!(woken(&read), Woken::ByTask(7));
+        }
         read.waker = 0;
         assert_eq!(woken(&read), Woken::ByOutsider(70));
         read.bits = 0;
