@@ -86,3 +86,15 @@ pub struct Block {
     /// The concatenated records.
     pub bytes: Vec<u8>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever zstd may make of a block is accepted, and not much more.
+    #[test]
+    fn blocks_that_grow_when_compressed_are_accepted() {
+        let largest = zstd::zstd_safe::compress_bound(RAW_BYTES_MAX);
+        assert!((largest..largest + largest / 32).contains(&STORED_BYTES_MAX));
+    }
+}

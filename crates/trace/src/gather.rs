@@ -195,3 +195,44 @@ impl<'a> Input<'a> {
         self.take(1).map(|bytes| bytes[0])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The columns of records of one shape, each with its head and bytes.
+    fn columns(records: u32, all: &[&[u8]]) -> Vec<u8> {
+        let order = vec![0; records as usize];
+        let mut bytes = [&records.to_le_bytes()[..], &order, &[1, all.len() as u8]].concat();
+        all.iter().for_each(|column| bytes.extend_from_slice(column));
+        bytes
+    }
+
+    fn gathered(columns: &[u8], raw_bytes: usize) -> Option<Vec<u8>> {
+        let mut raw = Vec::new();
+        Gather::default().gather(columns, raw_bytes, &mut raw).map(|()| raw)
+    }
+
+    #[test]
+    fn a_number_may_have_one_byte() {
+        // Two records of a head and a byte of number: kind, size, eleven bytes, the number, and padding.
+        let width_1 = [1, 7, 9];
+        let (kind, size) = ([130, 3, 0, 3, 0], [130, 24, 0, 24, 0]);
+        let (middle, end) =
+            ([&[128 + 11][..], &[5; 22]].concat(), [&[128 + 8][..], &[6; 16]].concat());
+        let all = columns(2, &[&kind, &size, &middle, &width_1, &end]);
+        let record = |number: u8| [&[3, 0, 24, 0][..], &[5; 11], &[number], &[6; 8]].concat();
+        assert_eq!(gathered(&all, 48), Some([record(7), record(9)].concat()));
+        assert_eq!(gathered(&all, 47), None);
+        assert_eq!(gathered(&all, 49), None);
+    }
+
+    #[test]
+    fn a_record_has_a_head() {
+        assert_eq!(gathered(&columns(1, &[&[130, 16, 0]]), 2), None);
+        assert_eq!(gathered(&columns(1, &[]), 0), None);
+        // Records of no shape.
+        let head = [&[128 + 16][..], &[0; 16]].concat();
+        assert_eq!(gathered(&columns(0, &[&head[..1]]), 0), None);
+    }
+}

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use proctrace_trace::{
-    Block, BlockInfo, Ended, FollowError, Follower, Header, MAGIC, ReadError, Reader,
+    Block, BlockInfo, DamageKind, Ended, FollowError, Follower, Header, MAGIC, ReadError, Reader,
     RecorderUsage, Skipped, Trailer, Writer,
 };
 use proctrace_wire::layout::{Again, Head};
@@ -208,6 +208,92 @@ fn damage_costs_only_the_block_that_has_it() {
     assert_eq!(rest(&mut follower), expected);
     let size = 48 + u64::from(blocks[1].info.stored_bytes);
     assert_eq!(follower.skipped(), Skipped { bytes: size, blocks: 1, records: 0 });
+}
+
+/// Where each block begins, and where the last one ends.
+fn begins(blocks: &[Block], begin: usize) -> Vec<usize> {
+    let sizes = blocks.iter().map(|block| 48 + block.info.stored_bytes as usize);
+    let ends = sizes.scan(begin, |at, size| {
+        *at += size;
+        Some(*at)
+    });
+    [begin].into_iter().chain(ends).collect()
+}
+
+/// The amounts that are skipped are exact, also where bytes are only like a block.
+#[test]
+fn what_is_skipped_is_counted() {
+    let (bytes, blocks, begin) = trace();
+    let at = begins(&blocks, begin);
+    // In the contents of the second block.
+    let mut damaged = bytes.clone();
+    damaged[at[1] + 48] ^= 1;
+    let mut follower = Follower::new(Cursor::new(&damaged), "x").unwrap();
+    rest(&mut follower);
+    let size = (at[2] - at[1]) as u64;
+    assert_eq!(follower.skipped(), Skipped { bytes: size, blocks: 1, records: 2 });
+    assert_eq!(follower.len_bytes(), bytes.len() as u64);
+    // Bytes between two blocks that begin like one.
+    let like = b"..PTBK..........................................................PTBK";
+    let mut longer = bytes.clone();
+    longer.splice(at[1]..at[1], like.iter().copied());
+    let mut follower = Follower::new(Cursor::new(&longer), "x").unwrap();
+    assert_eq!(rest(&mut follower), blocks);
+    assert_eq!(follower.skipped(), Skipped { bytes: like.len() as u64, ..Skipped::default() });
+    assert!(follower.trailer().is_some());
+}
+
+/// Of a block that is not complete, only the header is passed over: what follows it may be blocks.
+#[test]
+fn a_block_within_an_incomplete_one_is_found() {
+    let mut writer = Writer::new(Vec::new(), &header(2)).unwrap();
+    let begin = usize::try_from(writer.written_bytes()).unwrap();
+    let mut noise = 1_u64;
+    let mut noise = || {
+        noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (noise >> 56) as u8
+    };
+    let large: Vec<u8> = (0..2_000).map(|_| noise()).collect();
+    writer.append(Stream::Lifecycle, 7, 1, 2, &large).unwrap();
+    let second = usize::try_from(writer.written_bytes()).unwrap();
+    writer.append(Stream::Lookups, 1, 1, 2, &record(5)).unwrap();
+    let (mut bytes, _) = writer.finish(&trailer()).unwrap();
+    // The contents of the first are lost, so that the others lie where they should be.
+    bytes.drain(begin + 48..second);
+    let mut follower = Follower::new(Cursor::new(&bytes), "x").unwrap();
+    assert!(rest(&mut follower).is_empty());
+    assert!(follower.skip_incomplete());
+    let found = rest(&mut follower);
+    assert_eq!(found.iter().map(|block| &*block.bytes).collect::<Vec<_>>(), [record(5)]);
+    assert_eq!(follower.trailer(), Some(&trailer()));
+    assert_eq!(follower.skipped(), Skipped { bytes: 48, blocks: 1, records: 7 });
+    // Nothing but its header is there, or not even that.
+    for (left, records) in [(48, 7), (47, 0)] {
+        let mut follower = Follower::new(Cursor::new(&bytes[..begin + left]), "x").unwrap();
+        assert!(rest(&mut follower).is_empty());
+        assert!(follower.skip_incomplete() && !follower.skip_incomplete());
+        assert_eq!(follower.skipped(), Skipped { bytes: left as u64, blocks: 1, records });
+    }
+}
+
+/// A block of a stream that is not known is no trailer, whatever is in it.
+#[test]
+fn a_trailer_is_told_by_its_stream() {
+    let (mut bytes, blocks, begin) = trace();
+    let last = *begins(&blocks, begin).last().unwrap();
+    bytes[last + 4] = 77;
+    let crc = crc32c::crc32c(&bytes[last..last + 44]);
+    bytes[last + 44..last + 48].copy_from_slice(&crc.to_le_bytes());
+    let mut follower = Follower::new(Cursor::new(&bytes), "x").unwrap();
+    assert_eq!(rest(&mut follower), blocks);
+    assert!(follower.trailer().is_none());
+    assert_eq!(follower.skipped().blocks, 1);
+    let mut reader = Reader::new(Cursor::new(&bytes), "x").unwrap();
+    while reader.next_block().is_some() {}
+    assert!(reader.trailer().is_none());
+    let damage: Vec<DamageKind> = reader.damage().iter().map(|damage| damage.what).collect();
+    assert!(damage.contains(&DamageKind::UnknownStream), "{damage:?}");
+    assert_eq!(reader.position_bytes(), bytes.len() as u64);
 }
 
 #[test]
