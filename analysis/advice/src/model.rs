@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use proctrace_classify::fast::Bits;
 use proctrace_recording::Recording;
 use proctrace_recording::order::in_order;
+use proctrace_recording::process::Task;
 use proctrace_recording::waits::{Wait, Waker};
 use proctrace_wire::WaitFor;
 
@@ -58,28 +59,26 @@ enum Step {
 /// The steps by number: first the births of all tasks, then the ends of all waits.
 #[derive(Debug)]
 struct Steps<'a> {
-    /// Copied, since each question reads all of them, and a task is ten times as large.
-    births_ns: Vec<u64>,
+    tasks: &'a [Task],
     waits: &'a [Wait],
 }
 
 impl<'a> Steps<'a> {
     fn of(recording: &'a Recording) -> Self {
-        let births_ns = recording.tasks().iter().map(|task| task.born_ns).collect();
-        Self { births_ns, waits: recording.waits().unwrap_or_default() }
+        Self { tasks: recording.tasks(), waits: recording.waits().unwrap_or_default() }
     }
 
     fn count(&self) -> u32 {
-        u32::try_from(self.births_ns.len() + self.waits.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.tasks.len() + self.waits.len()).unwrap_or(u32::MAX)
     }
 
     #[inline]
     fn get(&self, number: u32) -> (u64, Step) {
         let at = number as usize;
-        match self.births_ns.get(at) {
-            Some(born_ns) => (*born_ns, Step::Birth(number)),
+        match self.tasks.get(at) {
+            Some(task) => (task.born_ns, Step::Birth(number)),
             None => {
-                let wait = at - self.births_ns.len();
+                let wait = at - self.tasks.len();
                 let kept = &self.waits[wait];
                 let by_task = matches!(kept.waker(), Waker::Task(_));
                 let wait = wait as u32;
@@ -131,13 +130,13 @@ impl<'a> Model<'a> {
     /// time that it had passed already: then nothing changes if nothing is cut.
     pub(super) fn wall_ns(&self, cut: Cut<'_>) -> (u64, bool) {
         let first_ns = self.first_ns;
-        let start = |born_ns: &u64| {
-            let born_ns = (*born_ns).max(first_ns);
+        let start = |task: &Task| {
+            let born_ns = task.born_ns.max(first_ns);
             At { then_ns: born_ns, now_ns: born_ns }
         };
         let mut tasks = self.reused.take();
         tasks.clear();
-        tasks.extend(self.steps.births_ns.iter().map(start));
+        tasks.extend(self.steps.tasks.iter().map(start));
         let mut replay = Replay { cut, tasks, in_order: true };
         for number in &self.order {
             let (time_ns, step) = self.steps.get(*number);

@@ -1,6 +1,7 @@
 //! A recording, and what several parts of its report need, each computed once, on first use.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use proctrace_findings::{
     Advised, Category, Correlations, DirectoryMisses, Ends, Findings, Health, MarkedPhase, Memory,
@@ -29,7 +30,7 @@ pub struct Analysis<'a> {
     categories: OnceCell<Vec<Category>>,
     spawners: OnceCell<Vec<Spawner>>,
     lookups: OnceCell<Vec<DirectoryMisses>>,
-    ends: OnceCell<Ends>,
+    ends: OnceCell<Arc<Ends>>,
     detached: OnceCell<Vec<usize>>,
     memory: OnceCell<Option<Memory>>,
     critical: OnceCell<Option<CriticalPath>>,
@@ -161,8 +162,8 @@ impl<'a> Analysis<'a> {
         self.lookups.get_or_init(|| lookups::by_directory(self.recording))
     }
 
-    pub(crate) fn ends(&self) -> &Ends {
-        self.ends.get_or_init(|| ends::ends(self.recording))
+    pub(crate) fn ends(&self) -> &Arc<Ends> {
+        self.ends.get_or_init(|| Arc::new(ends::ends(self.recording)))
     }
 
     /// Indices of processes that outlived their parent.

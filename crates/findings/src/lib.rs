@@ -71,8 +71,14 @@ pub use tree::{Alive, AliveProcess, ProcessTree, TreeRow};
 pub use workflow::{StepEdge, StepGraph, StepNeed, StepUsage, WorkflowUse, without_numbers};
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+
+/// Serializes what is shared as what it is.
+fn shared<T: Serialize, S: Serializer>(it: &Option<Arc<T>>, to: S) -> Result<S::Ok, S::Error> {
+    it.as_deref().serialize(to)
+}
 
 /// All findings of a report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -92,8 +98,9 @@ pub struct Findings {
     pub spawners: Vec<Spawner>,
     /// Failed look-ups by directory, call and errno, the most frequent first.
     pub lookups: Vec<DirectoryMisses>,
-    /// Ends of processes: failures and deaths by signal.
-    pub ends: Option<Ends>,
+    /// Ends of processes: failures and deaths by signal, of which there may be a million. Shared with who has found them.
+    #[serde(serialize_with = "shared")]
+    pub ends: Option<Arc<Ends>>,
     /// Processes that outlived their parent, the largest CPU time first.
     pub detached: Vec<Detached>,
     /// Memory over time, if it was sampled.

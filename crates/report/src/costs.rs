@@ -46,7 +46,7 @@ pub(crate) fn rows(findings: &Findings, width: usize) -> Vec<Row> {
         rows.extend(text.map(|text| Row { label, text, spare }));
     };
     push("Ends", findings.ends.as_ref().and_then(|ends| ends::summary(ends, width)), 0);
-    push("Cause", findings.ends.as_ref().and_then(ends::cause), 0);
+    push("Cause", findings.ends.as_deref().and_then(ends::cause), 0);
     push("CPU", Some(cpu(findings)), 0);
     push("", unseen(s), 2);
     push("", others(s), 1);

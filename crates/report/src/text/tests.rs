@@ -129,7 +129,7 @@ fn findings(n: u64) -> Findings {
             };
             12
         ],
-        ends: Some(crate::ends::tests::extreme(&name, n)),
+        ends: Some(crate::ends::tests::extreme(&name, n).into()),
         critical_path: Some(crate::path::tests::extreme(&name, n)),
         phases: Some(vec![
             MarkedPhase {
