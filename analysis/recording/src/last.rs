@@ -1,4 +1,4 @@
-//! The last failed look-up of each process: a hint why it failed.
+//! The last failed look-up of each process that failed: a hint why.
 
 use proctrace_classify::fast::FastMap;
 use proctrace_classify::names::base;
@@ -47,11 +47,22 @@ impl LastExec {
     }
 }
 
-/// The last failed look-ups of all processes.
+/// The last failed look-ups of the processes that failed: nobody asks for those of others, which are most.
 #[derive(Debug, Default)]
 pub struct LastMisses {
-    /// Last failed look-ups by process; shorter than the processes where the last ones have none.
+    /// The processes that failed.
+    failed: Vec<Word>,
+    /// One for each of them; empty as long as none has any.
     misses: Vec<Kept>,
+    count: usize,
+}
+
+/// 64 processes.
+#[derive(Debug, Clone, Copy)]
+struct Word {
+    failed: u64,
+    /// Number of processes before these that failed.
+    before: u32,
 }
 
 /// A last failed look-up in twelve bytes.
@@ -64,22 +75,49 @@ struct Kept {
 }
 
 impl Kept {
-    const NONE: Self = Self { time_ns: [0; 2], path: u32::MAX };
+    const NONE: Self = Self { time_ns: [0; 2], path: OTHERS };
 }
 
 impl LastMisses {
+    /// Those of processes of which is told whether they failed, in order.
+    pub fn of_failed(failed: impl Iterator<Item = bool>) -> Self {
+        let mut all = Self::default();
+        for (process, failed) in failed.enumerate() {
+            if process % 64 == 0 {
+                all.failed.push(Word { failed: 0, before: all.count as u32 });
+            }
+            if let Some(word) = all.failed.last_mut().filter(|_| failed) {
+                word.failed |= 1 << (process % 64);
+                all.count += 1;
+            }
+        }
+        all
+    }
+
+    /// The place of a process among those that failed.
+    #[inline]
+    fn place(&self, process: usize) -> Option<usize> {
+        let Word { failed, before } = *self.failed.get(process / 64)?;
+        let bit = 1 << (process % 64);
+        let earlier = || before as usize + (failed & (bit - 1)).count_ones() as usize;
+        (failed & bit != 0).then(earlier)
+    }
+
+    #[inline]
     pub fn note(&mut self, process: usize, LastMiss { time_ns, path, is_from_cwd }: LastMiss) {
-        if self.misses.len() <= process {
-            self.misses.resize(process + 1, Kept::NONE);
+        let Some(place) = self.place(process) else { return };
+        if self.misses.is_empty() {
+            self.misses = vec![Kept::NONE; self.count];
         }
         // There are at most PATHS_MAX numbers of paths.
         let path = if path > u32::MAX >> 1 { OTHERS } else { path << 1 | u32::from(is_from_cwd) };
         let time_ns = [(time_ns >> 32) as u32, time_ns as u32];
-        self.misses[process] = Kept { time_ns, path };
+        self.misses[place] = Kept { time_ns, path };
     }
 
+    /// The last one of a process that failed; `None` of others.
     pub fn of(&self, process: usize) -> Option<LastMiss> {
-        let Kept { time_ns: [high, low], path } = *self.misses.get(process)?;
+        let Kept { time_ns: [high, low], path } = *self.misses.get(self.place(process)?)?;
         let time_ns = u64::from(high) << 32 | u64::from(low);
         let miss = LastMiss { time_ns, path: path >> 1, is_from_cwd: path & 1 != 0 };
         (path != OTHERS).then_some(miss)
@@ -147,14 +185,23 @@ mod tests {
 
     #[test]
     fn the_last_one_counts() {
-        let mut last = LastMisses::default();
+        let mut last = LastMisses::of_failed((0..200).map(|process| process % 2 == 0));
+        assert_eq!(last.of(2), None);
         let miss = |time_ns, path, is_from_cwd| LastMiss { time_ns, path, is_from_cwd };
         last.note(2, miss(10, 0, false));
         last.note(2, miss(20 << 32 | 3, 5, true));
-        last.note(3, miss(30, 0, false));
+        for process in [64, 126, 198] {
+            last.note(process, miss(process as u64, 0, false));
+        }
         last.note(4, miss(30, OTHERS, true));
         assert_eq!(last.of(2), Some(miss(20 << 32 | 3, 5, true)));
-        assert_eq!(last.of(3), Some(miss(30, 0, false)));
-        assert!([0, 4, 7].iter().all(|process| last.of(*process).is_none()));
+        for process in [64, 126, 198] {
+            assert_eq!(last.of(process), Some(miss(process as u64, 0, false)));
+        }
+        // Those that did not fail have none, and neither have those that are not there.
+        for process in [3, 65, 127, 200, 1_000] {
+            last.note(process, miss(1, 1, true));
+        }
+        assert!([0, 3, 4, 65, 66, 200, 1_000].iter().all(|process| last.of(*process).is_none()));
     }
 }

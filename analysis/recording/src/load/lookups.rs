@@ -109,6 +109,7 @@ pub(super) struct Who {
     finder: StartFinder,
     /// Without values: only maps times to bins.
     bins: Bins,
+    last_misses: LastMisses,
 }
 
 /// The results of counting the look-ups.
@@ -129,14 +130,13 @@ impl Who {
     /// Counts all look-ups of a trace.
     pub(super) fn read_lookups(self, reader: &mut Reader<BufReader<File>>) -> Found {
         reader.rewind();
-        let Self { process_of_task, mut finder, mut bins } = self;
+        let Self { process_of_task, mut finder, mut bins, mut last_misses } = self;
         let places = RefCell::new(Places::default());
         let (mut counts, mut marks) = (Counts::default(), Marks::default());
         let mut events = bins.events(BinSeries::LookupsFailed);
         // A task usually makes many look-ups in a row.
         let mut last = (0, None);
         let mut times = LookupTimes::default();
-        let mut last_misses = LastMisses::default();
         let decoded = timed_lookups(
             reader,
             |miss, path| places.borrow_mut().of(miss, path),
@@ -222,9 +222,12 @@ impl Loader<'_> {
         for task in &self.made.tasks {
             process_of_task.insert(task.serial, task.process());
         }
+        let status = self.made.processes.iter().map(|process| process.status());
+        let failed = status.map(|status| status.is_some_and(|status| status != 0));
         Who {
             process_of_task,
             finder: StartFinder::new(&self.made.runs, self.made.processes.len()),
+            last_misses: LastMisses::of_failed(failed),
             bins: Bins::new(self.made.first_ns, self.made.last_ns, self.interval_ns, 0),
         }
     }
