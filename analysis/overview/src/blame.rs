@@ -12,6 +12,7 @@ use proctrace_recording::waits::{SentSignal, Waker};
 use proctrace_wire::escape::to_text;
 use proctrace_wire::{Family, Outcome, Quantity, signal_name};
 
+use crate::ends::failed;
 use crate::kernels::own_doing;
 
 /// Signals whose default action is a core dump: the program made an error, or aborted (signal(7)).
@@ -184,9 +185,8 @@ impl Failed {
                 let last_ns: &mut u64 = last_born_ns.entry(parent).or_default();
                 *last_ns = process.born_ns.max(*last_ns);
             }
-            let failed = outcome(process).is_some_and(|outcome| outcome != Outcome::Code(0));
             if let (true, Some(parent), Some(ended_ns)) =
-                (failed, process.parent(), process.ended_ns())
+                (failed(process), process.parent(), process.ended_ns())
             {
                 children.push((parent, ended_ns, at));
             }

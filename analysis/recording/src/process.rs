@@ -543,3 +543,57 @@ impl Iterator for Tasks<'_> {
 }
 
 impl ExactSizeIterator for Tasks<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Also before its birth: traces may be broken.
+        #[test]
+        fn an_end_is_kept_however_long_it_took(
+            born_ns: u64,
+            ends in proptest::collection::vec(
+                proptest::option::of(prop_oneof![
+                    any::<u64>(),
+                    (0_u64..10).prop_map(|near| u64::from(u32::MAX) - 5 + near),
+                ]),
+                1..4,
+            ),
+        ) {
+            let mut process = Process::new(1, 1, born_ns, Some(0), 0);
+            for end in ends {
+                let ended_ns = end.map(|life_ns| born_ns.wrapping_add(life_ns));
+                process.set_ended_ns(ended_ns);
+                prop_assert_eq!(process.ended_ns(), ended_ns);
+            }
+        }
+    }
+
+    #[test]
+    fn few_have_more_than_the_usual() {
+        let mut process = Process::new(2, 2, 10, Some(3), 0);
+        process.set_reaper(Some(3));
+        process.set_forked_by_thread(None);
+        process.set_spawned_by(None);
+        process.set_role(None);
+        process.set_ended_ns(Some(20));
+        assert!(process.rare.is_none());
+        assert_eq!(process.reaper(), Some(3));
+        process.set_reaper(Some(0));
+        assert_eq!((process.reaper(), process.parent()), (Some(0), Some(3)));
+        process.set_forked_by_thread(Some(7));
+        process.set_spawned_by(Some(8));
+        process.set_role(Some(9));
+        assert_eq!((process.forked_by_thread(), process.role()), (Some(7), Some(9)));
+        assert_eq!((process.spawned_by_program(), process.ended_ns()), (Some(8), Some(20)));
+        process.set_reaper(None);
+        assert_eq!((process.reaper(), process.is_root()), (None, false));
+        // Without a parent, nobody could wait for it.
+        let mut root = Process::new(1, 1, 0, None, 0);
+        root.set_reaper(None);
+        assert_eq!((root.reaper(), root.is_root()), (None, true));
+    }
+}

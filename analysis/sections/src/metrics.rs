@@ -7,7 +7,7 @@ use proctrace_findings::{
     Class, DirectoryMisses, FAMILIES, Figure, Health, MarkedPhase, Metric, Metrics, Summary,
     Unknown,
 };
-use proctrace_overview::ends::known_status;
+use proctrace_overview::ends::failed;
 use proctrace_overview::figures::OfProcesses;
 use proctrace_overview::steps::{self, StepGroup};
 use proctrace_overview::summary;
@@ -50,7 +50,7 @@ fn metrics(analysis: &Analysis<'_>) -> Metrics {
     }
     figures.add("total_failed", &[], 0.0);
     for process in recording.processes() {
-        if known_status(process).is_some_and(|status| status != 0) {
+        if failed(process) {
             figures.add("total_failed", &[], 1.0);
             figures.add("failed_processes", &[&recording.program_of(process).name], 1.0);
         }

@@ -8,7 +8,7 @@ use proctrace_wire::Quantity;
 
 use proctrace_classify::fast::Bits;
 use proctrace_overview::details::{relative, since};
-use proctrace_overview::ends::known_status;
+use proctrace_overview::ends::failed;
 use proctrace_recording::Recording;
 use proctrace_recording::lines::Distinct;
 use proctrace_recording::process::Process;
@@ -158,7 +158,7 @@ pub(super) fn groups(
         lines[place].add(recording, process);
         let (_, cpu_ns, group) = &mut groups[place];
         group.processes += 1;
-        group.failed += u64::from(known_status(process).is_some_and(|status| status != 0));
+        group.failed += u64::from(failed(process));
         group.longest_ns = group.longest_ns.max(process.life_ns());
         *cpu_ns = cpu_ns.saturating_add(process.cpu.total_ns());
         if let Some(below) = below {
