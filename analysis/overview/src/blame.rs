@@ -12,7 +12,6 @@ use proctrace_recording::waits::{SentSignal, Waker};
 use proctrace_wire::escape::to_text;
 use proctrace_wire::{Family, Outcome, Quantity, signal_name};
 
-use crate::ends::failed;
 use crate::kernels::own_doing;
 
 /// Signals whose default action is a core dump: the program made an error, or aborted (signal(7)).
@@ -148,6 +147,11 @@ pub fn fatal_signals(recording: &Recording) -> Vec<FatalSignal> {
 
 fn outcome(process: &Process) -> Option<Outcome> {
     process.ended_ns().and(process.status()).map(Outcome::of_status)
+}
+
+/// True if a process is known not to have exited with 0.
+pub fn failed(process: &Process) -> bool {
+    outcome(process).is_some_and(|outcome| outcome != Outcome::Code(0))
 }
 
 fn step(recording: &Recording, at: usize, is_certain: bool) -> EndStep {

@@ -80,12 +80,6 @@ pub fn known_status(process: &Process) -> Option<u32> {
     process.ended_ns().and(process.status())
 }
 
-/// True if a process is known not to have exited with 0.
-pub fn failed(process: &Process) -> bool {
-    let outcome = known_status(process).map(Outcome::of_status);
-    outcome.is_some_and(|outcome| outcome != Outcome::Code(0))
-}
-
 /// The severity of an outcome, worst first. A shell exits with 128 + n if a command was killed by
 /// signal n, with 127 if it was not found, and with 126 if it could not be executed.
 fn rank(program: &str, outcome: Outcome) -> u8 {

@@ -215,16 +215,14 @@ mod tests {
 
     #[test]
     fn a_number_may_have_one_byte() {
-        // Two records of a head and a byte of number: kind, size, eleven bytes, the number, and padding.
-        let width_1 = [1, 7, 9];
-        let (kind, size) = ([130, 3, 0, 3, 0], [130, 24, 0, 24, 0]);
-        let (middle, end) =
-            ([&[128 + 11][..], &[5; 22]].concat(), [&[128 + 8][..], &[6; 16]].concat());
-        let all = columns(2, &[&kind, &size, &middle, &width_1, &end]);
-        let record = |number: u8| [&[3, 0, 24, 0][..], &[5; 11], &[number], &[6; 8]].concat();
-        assert_eq!(gathered(&all, 48), Some([record(7), record(9)].concat()));
-        assert_eq!(gathered(&all, 47), None);
-        assert_eq!(gathered(&all, 49), None);
+        // Two records of a head and a number, which is at the end: kind, size, twelve bytes, and the number.
+        let (kind, size) = ([130, 3, 0, 3, 0], [130, 17, 0, 17, 0]);
+        let (middle, number) = ([&[128 + 12][..], &[5; 24]].concat(), [1, 7, 9]);
+        let all = columns(2, &[&kind, &size, &middle, &number]);
+        let record = |number: u8| [&[3, 0, 17, 0][..], &[5; 12], &[number]].concat();
+        assert_eq!(gathered(&all, 34), Some([record(7), record(9)].concat()));
+        assert_eq!(gathered(&all, 33), None);
+        assert_eq!(gathered(&all, 35), None);
     }
 
     #[test]

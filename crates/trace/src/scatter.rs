@@ -205,3 +205,57 @@ impl Values {
         Some(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proctrace_wire::IntoBytes;
+    use proctrace_wire::layout::Again;
+
+    use super::*;
+
+    fn again(kind: Kind, task: u32, time_ns: u64, number: u32) -> Vec<u8> {
+        let size = size_of::<Again>() as u16;
+        let head = Head { kind: kind as u16, size, task, time_ns };
+        Again { head, number, pad: 0 }.as_bytes().to_vec()
+    }
+
+    fn scattered(records: &[Vec<u8>]) -> Vec<u8> {
+        let mut columns = Vec::new();
+        Scatter::default().scatter(&records.concat(), &mut columns).unwrap();
+        columns
+    }
+
+    /// Each column byte for byte, as columns.rs describes them.
+    #[test]
+    fn numbers_are_stored_in_the_form_with_fewer_bits() {
+        let kind = Kind::LookupAgain;
+        let columns = scattered(&[
+            again(kind, 1, 1000, 7),
+            again(kind, 3, 1300, 300),
+            again(kind, 5, 1301, 8),
+        ]);
+        let number = kind as u8;
+        let expected = [
+            // Three records of the first shape of one, which has six columns.
+            &[3, 0, 0, 0, 0, 0, 0, 1, 6][..],
+            &[0x11, number, number, number],
+            &[0x11, 24, 24, 24],
+            // As many bits as the differences would have.
+            &[0x21, 1, 3, 5],
+            // 0, 300 and 1 more than the one before.
+            &[0x72, 0xe8, 3, 0, 0, 0, 0, 0, 0, 0, 88, 2, 0, 2, 0],
+            // The differences would have more.
+            &[0x22, 7, 44, 8, 0, 1, 0],
+            // Only zeros.
+            &[0x20],
+        ];
+        assert_eq!(columns, expected.concat());
+    }
+
+    #[test]
+    fn each_kind_has_a_shape() {
+        let (one, other) = (Kind::LookupAgain, Kind::OpenedAgain);
+        let records = [one, other, other, one, one].map(|kind| again(kind, 1, 1, 1));
+        assert_eq!(scattered(&records)[..10], [5, 0, 0, 0, 0, 1, 1, 0, 0, 2]);
+    }
+}

@@ -215,6 +215,18 @@ fn what_is_no_trace_is_refused_with_a_reason() {
         refuse(b"\x7fELF\x02\x01\x01\0"),
         "test.ptrace is not a proctrace trace (it is an ELF file)"
     );
+    for (bytes, found) in [
+        (&b"PERFILE2"[..], "it is perf data"),
+        (b"\x1f\x8b\x08", "it is compressed with gzip: decompress it first"),
+        (b"\x28\xb5\x2f\xfd\x04", "it is compressed with zstd: decompress it first"),
+        (b"{\"a\":1}", "it looks like JSON"),
+        (b"\x89PTRC\n\x1a\n", "its line endings were converted during a transfer"),
+        (b"\x89PTR", "it does not begin with the bytes of a trace"),
+        (b"hello", "it does not begin with the bytes of a trace"),
+    ] {
+        let expected = format!("test.ptrace is not a proctrace trace ({found})");
+        assert_eq!(refuse(bytes), expected);
+    }
     let mut newer = trace();
     newer[8] = 3;
     assert_eq!(
@@ -351,6 +363,93 @@ fn what_is_not_known_takes_others_with_it() {
     assert_eq!(absent(&header), Quantity::ALL);
     let whole = self::header().with_knowledge();
     assert_eq!(whole.knowledge.len(), Quantity::ALL.len());
+}
+
+/// Gives a byte at a time, and between any two of them is interrupted by a signal; at last it fails.
+struct Interrupted {
+    bytes: Cursor<Vec<u8>>,
+    is_interrupted: bool,
+    fails_at: u64,
+}
+
+impl io::Read for Interrupted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.is_interrupted ^= true;
+        if self.is_interrupted {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if self.bytes.position() >= self.fails_at {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let length = buffer.len().min(1);
+        io::Read::read(&mut self.bytes, &mut buffer[..length])
+    }
+}
+
+impl io::Seek for Interrupted {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        io::Seek::seek(&mut self.bytes, to)
+    }
+}
+
+#[test]
+fn interrupted_reads_are_repeated_and_others_fail() {
+    let input =
+        |fails_at| Interrupted { bytes: Cursor::new(trace()), is_interrupted: false, fails_at };
+    let mut reader = Reader::new(input(u64::MAX), "x").unwrap();
+    let blocks: Vec<Block> = std::iter::from_fn(|| reader.next_block()).collect();
+    assert_eq!(blocks.len(), contents().len());
+    assert_genuine(&blocks);
+    assert_eq!(reader.damage(), []);
+    assert!(matches!(Reader::new(input(9), "x"), Err(ReadError::Io { .. })));
+}
+
+/// Blocks behind bytes of no block are found, wherever they lie in the buffer of the search.
+#[test]
+fn blocks_behind_garbage_are_found() {
+    let whole = trace();
+    let first = block_ends(&whole)[0];
+    for bytes in (65_480..65_600).chain([1, 47, 48, 131_060, 131_070, 131_080]) {
+        let mut longer = whole.clone();
+        longer.splice(first..first, std::iter::repeat_n(b'P', bytes));
+        let (blocks, reader) = read(&longer).unwrap();
+        assert_eq!(blocks.len(), contents().len(), "{bytes}");
+        let damage: Vec<DamageKind> = reader.damage().iter().map(|damage| damage.what).collect();
+        assert_eq!(damage, [DamageKind::Garbage { bytes: bytes as u64 }]);
+    }
+    // At the end, as much as a header is garbage, and less a header that was cut.
+    for (bytes, expected) in [(48, DamageKind::Garbage { bytes: 48 }), (47, DamageKind::Truncated)]
+    {
+        let longer = [&whole[..], &vec![b'x'; bytes]].concat();
+        let (_, reader) = read(&longer).unwrap();
+        assert_eq!(reader.damage().last().map(|damage| damage.what), Some(expected), "{bytes}");
+    }
+}
+
+#[test]
+fn missing_blocks_are_counted() {
+    let mut whole = trace();
+    let ends = block_ends(&whole);
+    // The second and the third of three are gone: the trailer has the number 3.
+    whole.drain(ends[1]..ends[3]);
+    let (blocks, reader) = read(&whole).unwrap();
+    assert_eq!(blocks.len(), 1);
+    let damage: Vec<DamageKind> = reader.damage().iter().map(|damage| damage.what).collect();
+    assert_eq!(damage, [DamageKind::Missing { blocks: 2 }]);
+}
+
+/// A block has as many records as fit, and no more.
+#[test]
+fn the_spool_fills_blocks() {
+    let records = (512 << 10) / 8;
+    let mut spool = Spool::new(Writer::new(Vec::new(), &header()).unwrap()).unwrap();
+    for n in 0..=records {
+        spool.push(Stream::Lookups, n, &n.to_le_bytes()).unwrap();
+    }
+    let (bytes, _) = spool.finish(&trailer()).unwrap();
+    let (blocks, _) = read(&bytes).unwrap();
+    let counts: Vec<u32> = blocks.iter().map(|block| block.info.records).collect();
+    assert_eq!(counts, [records as u32, 1]);
 }
 
 #[test]
