@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod accidents;
+mod common;
 mod follow;
 mod formats;
+mod opening;
 mod regressions;
