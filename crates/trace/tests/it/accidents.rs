@@ -9,7 +9,7 @@ use proctrace_trace::{
 use proctrace_wire::Stream;
 use proptest::prelude::*;
 
-use crate::common::{assert_genuine, block_ends, contents, header, read, trace, trailer};
+use crate::common::{assert_genuine, block_ends, contents, header, look_up, read, trace, trailer};
 
 #[test]
 fn an_intact_trace_comes_back_whole() {
@@ -92,6 +92,60 @@ fn a_stretch_lost_from_the_middle_is_counted() {
     let what: Vec<_> = reader.damage().iter().map(|damage| damage.what).collect();
     assert_eq!(what, [DamageKind::Garbage { bytes: 55 }, DamageKind::Missing { blocks: 1 }]);
     assert!(reader.trailer().is_some());
+}
+
+/// Bytes of the header of a block, which its magic begins.
+const BLOCK_HEADER_BYTES: usize = 48;
+
+/// Bytes lost from the middle may take all of a block but its header with them; a header that is cut off behind the
+/// blocks after it is another truncation.
+#[test]
+fn a_cut_header_behind_a_cut_block_is_noted_as_well() {
+    let whole = trace();
+    let ends = block_ends(&whole);
+    let (longest, after) = (ends[2], ends[3]);
+    let mut bytes = whole[..longest + BLOCK_HEADER_BYTES].to_vec();
+    bytes.extend_from_slice(&whole[after..]);
+    bytes.extend_from_slice(&whole[ends[0]..ends[0] + 20]);
+    assert!(bytes.len() < after, "the block must seem to go beyond the end");
+    let (blocks, reader) = read(&bytes).unwrap();
+    assert_genuine(&blocks);
+    assert_eq!((blocks.len(), reader.trailer().is_some()), (2, true));
+    let damage: Vec<_> = reader.damage().iter().map(|one| (one.offset, one.what)).collect();
+    let cut = [longest, bytes.len() - 20].map(|at| (at as u64, DamageKind::Truncated));
+    assert_eq!(damage, cut);
+}
+
+/// The bytes that a block takes in the file: fewer than its records have, if they can be compressed; the same
+/// number if not, however large the blocks before it were.
+#[test]
+fn blocks_take_no_more_than_their_records() {
+    let noise = contents().remove(2).1;
+    let (text, records) = (vec![b'a'; 4096], (0..300).flat_map(look_up).collect::<Vec<_>>());
+    let written = [&noise[..1], &noise, &text, &noise[..7], &records, &noise, &[]];
+    let mut writer = Writer::new(Vec::new(), &header()).unwrap();
+    for (at, bytes) in (1u32..).zip(written) {
+        writer.append(Stream::Lifecycle, at, 1, 2, bytes).unwrap();
+    }
+    let (blocks, reader) = read(&writer.finish(&trailer()).unwrap().0).unwrap();
+    assert_eq!(reader.damage(), []);
+    for (block, bytes) in blocks.iter().zip(written) {
+        assert_eq!(block.bytes, bytes);
+    }
+    let stored: Vec<_> = blocks.iter().map(|block| block.info.stored_bytes as usize).collect();
+    let expected: [(usize, usize); 7] = [
+        (1, 1),
+        (noise.len(), noise.len()),
+        (1, text.len() / 100),
+        (7, 7),
+        (1, records.len() / 4),
+        (noise.len(), noise.len()),
+        (0, 0),
+    ];
+    for (stored, (least, most)) in stored.iter().zip(expected) {
+        assert!((least..=most).contains(stored), "{stored} of {least}..={most}");
+    }
+    assert_eq!(stored.len(), expected.len());
 }
 
 /// Gives a byte at a time, and between any two of them is interrupted by a signal; at last it fails.
