@@ -85,6 +85,8 @@ fn figures(recording: &Recording) -> BTreeMap<String, f64> {
     // Laws compare records with counts, however few there were.
     json["health"]["laws"] = Value::Null;
     json["correlations"]["known_from_bin"] = Value::Null;
+    // Without times there are no bins.
+    json["correlations"]["n"] = Value::Null;
     // What can be recognized depends on what is known, and with it the sum of all gains.
     if let Some(advice) = json["advice"].as_object_mut() {
         advice.remove("together");

@@ -470,7 +470,7 @@ pub struct Detached {
     pub parent: String,
     /// Its CPU time.
     pub cpu_ns: Option<u64>,
-    /// Its lifetime; None if it was alive at the end.
+    /// Its lifetime; None if it was alive at the end, or if times are not known.
     pub life_ns: Option<u64>,
 }
 

@@ -38,7 +38,7 @@ fn finding(recording: &Recording, at: usize) -> Detached {
             .map(|parent| &recording.processes[parent])
             .map_or_else(String::new, |parent| recording.program_of(parent).name.clone()),
         cpu_ns: recording.knows.some(&[Quantity::Cpu], process.cpu.total_ns()),
-        life_ns: process.life_ns(),
+        life_ns: process.life_ns().filter(|_| recording.knows.all(&[Quantity::Times])),
     }
 }
 

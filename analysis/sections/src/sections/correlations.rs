@@ -50,8 +50,9 @@ impl SeriesSet {
             1
         };
         let bin_ns = width_ns.saturating_mul(merged);
-        // Only whole bins: a rate over a part of one is a different quantity.
-        let n = usize::try_from(recorded_ns / bin_ns).unwrap_or(0);
+        // Only whole bins: a rate over a part of one is a different quantity. Without times there are none.
+        let whole = recording.knows().some(&[Quantity::Times], recorded_ns / bin_ns);
+        let n = usize::try_from(whole.unwrap_or(0)).unwrap_or(0);
         let merged = usize::try_from(merged).unwrap_or(1);
         let mut set = Self { bin_ns, names: vec![], values: vec![], known_from: vec![] };
         for (name, of, needs) in SERIES {

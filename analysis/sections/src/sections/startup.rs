@@ -192,6 +192,7 @@ fn totals(names: &[String], sums: &[Sums]) -> Table {
         .whole("lookups", "total", Unit::Count, of().map(|sum| sum.lookups))
         .whole("loading_least_ns", "loaded ≥", Unit::Nanoseconds, known(|sum| sum.loading_ns))
         .real("loading_least_percent", "of life", Unit::Percent, of().map(share))
+        .needs(&[Quantity::Times])
         .whole("loading_cpu_most_ns", "CPU ≤", Unit::Nanoseconds, known(|sum| sum.loading_cpu_ns))
         .needs(&[Quantity::Cpu])
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|sum| sum.run_ns))

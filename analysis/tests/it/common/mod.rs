@@ -7,6 +7,7 @@ use std::path::Path;
 
 use proctrace_analysis::{Recording, Rules};
 use proctrace_trace::{Block, Header, Knowledge, Reader, Trailer, Writer};
+use proctrace_wire::layout::Head;
 use proctrace_wire::{Call, Family, Frame, Frames, IntoBytes, Kind, Quantity, Record, Stream};
 use tempfile::NamedTempFile;
 
@@ -66,9 +67,11 @@ fn stretched(frame: Frame<'_>, start_ns: u64) -> Vec<u8> {
     let mut bytes = frame.bytes.to_vec();
     let stretch = |time_ns: u64| start_ns + 3 * time_ns.saturating_sub(start_ns);
     let kind = Kind::from_number(frame.head.kind).unwrap();
-    let times = ["time_ns", "start_ns", "since_ns", "woken_ns"];
-    for field in kind.layout().fields.iter().filter(|field| times.contains(&field.name)) {
-        let at = field.offset..field.offset + field.size;
+    let times = ["start_ns", "since_ns", "woken_ns"];
+    let fields = kind.layout().fields.iter().filter(|field| times.contains(&field.name));
+    let of_head = std::mem::offset_of!(Head, time_ns);
+    for at in fields.map(|field| field.offset).chain([of_head]) {
+        let at = at..at + size_of::<u64>();
         let time_ns = u64::from_ne_bytes(bytes[at.clone()].try_into().unwrap());
         bytes[at].copy_from_slice(&stretch(time_ns).to_ne_bytes());
     }
