@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 
-use proctrace_trace::Reader;
+use proctrace_trace::{BlockInfo, Reader};
 use proctrace_wire::layout::{Again, MissFixed, MovedFixed, WrittenFixed};
 use proctrace_wire::{Frames, Record, Stream};
 
@@ -26,6 +26,17 @@ pub struct Decoded {
 pub fn records<R: Read + Seek>(
     reader: &mut Reader<R>,
     stream: Stream,
+    take: impl FnMut(Record<'_>),
+) -> Decoded {
+    records_of(reader, stream, |_| true, take)
+}
+
+/// Reads as [`records()`] does, but only the blocks of the stream that are `wanted`. A repeated look-up is passed only if
+/// the block that names its path is.
+pub fn records_of<R: Read + Seek>(
+    reader: &mut Reader<R>,
+    stream: Stream,
+    wanted: impl Fn(&BlockInfo) -> bool,
     mut take: impl FnMut(Record<'_>),
 ) -> Decoded {
     let mut decoded = Decoded::default();
@@ -33,7 +44,7 @@ pub fn records<R: Read + Seek>(
     let threads = threads_for(reader);
     reader.each_block(
         threads,
-        |info| info.stream == stream,
+        |info| info.stream == stream && wanted(info),
         |_, bytes| {
             decode_block(bytes, &mut decoded, |record| match record {
                 Record::LookupNamed(..) | Record::LookupAgain(_) => {
@@ -172,13 +183,17 @@ fn threads_for<R: Read + Seek>(reader: &Reader<R>) -> usize {
 
 fn decode_block(bytes: &[u8], decoded: &mut Decoded, mut take: impl FnMut(Record<'_>)) {
     for frame in Frames::new(bytes) {
-        match frame.and_then(Record::decode) {
-            Ok(Record::Unknown(_)) => decoded.unknown += 1,
-            Ok(record) => {
-                decoded.records += 1;
-                take(record);
-            }
-            Err(_) => decoded.undecodable += 1,
+        let told = frame.and_then(|frame| {
+            Record::decode_to(frame, |record| match record {
+                Record::Unknown(_) => decoded.unknown += 1,
+                record => {
+                    decoded.records += 1;
+                    take(record);
+                }
+            })
+        });
+        if told.is_err() {
+            decoded.undecodable += 1;
         }
     }
 }

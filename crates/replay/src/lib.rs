@@ -30,7 +30,7 @@ mod usage;
 
 pub use assemble::{Assembler, variables};
 pub use cputime::{CpuTime, scale};
-pub use cursor::{Decoded, FileAct, lookups, opens, records, timed_lookups};
+pub use cursor::{Decoded, FileAct, lookups, opens, records, records_of, timed_lookups};
 pub use event::{
     Body, Environment, Event, Exec, Exit, Miss, Moved, Place, Sample, TimedMiss, Workdir, Written,
 };

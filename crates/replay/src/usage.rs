@@ -14,6 +14,7 @@ macro_rules! usage {
         }
 
         impl Usage {
+            #[inline]
             fn zip(self, other: Self, of: fn(u64, u64) -> u64) -> Self {
                 Self { $($counter: of(self.$counter, other.$counter),)+ }
             }
@@ -62,12 +63,14 @@ usage! {
 impl Usage {
     /// The sum of both.
     #[must_use]
+    #[inline]
     pub fn plus(self, other: Self) -> Self {
         self.zip(other, u64::saturating_add)
     }
 
     /// The increase since `before`; zero where a counter decreases in a hostile trace.
     #[must_use]
+    #[inline]
     pub fn since(self, before: Self) -> Self {
         self.zip(before, u64::saturating_sub)
     }
