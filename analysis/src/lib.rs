@@ -31,8 +31,9 @@ pub use proctrace_recording::Recording;
 pub use proctrace_recording::error::AnalysisError;
 pub use proctrace_recording::exit::{End, Exit};
 pub use proctrace_recording::live_steps::LiveSteps;
-pub use proctrace_recording::process::{Process, Task};
+pub use proctrace_recording::process::Process;
 pub use proctrace_recording::split::Ticks;
+pub use proctrace_recording::task::Task;
 pub use proctrace_sections::series::{self, SeriesOptions, SeriesRun, series};
 pub use proctrace_sections::{Analysis, Section, StartRun, environments};
 pub use proctrace_tables::{

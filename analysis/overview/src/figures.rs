@@ -9,7 +9,8 @@ use proctrace_wire::Quantity;
 
 use proctrace_recording::Recording;
 use proctrace_recording::exit::Exit;
-use proctrace_recording::process::{Process, Task};
+use proctrace_recording::process::Process;
+use proctrace_recording::task::Task;
 use proctrace_replay::Usage;
 
 /// Quantities that the figures need and those given, each once.

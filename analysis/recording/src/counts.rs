@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::process::Task;
+use crate::task::Task;
 use proctrace_replay::Usage;
 
 /// Numbers of records, counted while reading.
@@ -69,11 +69,16 @@ impl Totals {
     }
 
     pub fn add(&mut self, task: &Task) {
-        self.used = self.used.plus(task.used());
         self.threads += u64::from(task.is_thread);
         match task.end() {
-            None => self.alive += 1,
+            None => {
+                self.used = self.used.plus(task.used());
+                self.alive += 1;
+            }
             Some(end) => {
+                let used = end.record.used;
+                let used = task.before().map_or(used, |before| used.since(*before));
+                self.used = self.used.plus(used);
                 let count = |sum: u64, more: u32| sum.saturating_add(more.into());
                 self.opens = count(self.opens, end.record.opens);
                 self.lookups_failed = count(self.lookups_failed, end.record.lookups_failed);

@@ -126,6 +126,12 @@ impl TinyExit {
         (self.run_ns.into(), Ticks { user_ns, system_ns })
     }
 
+    /// Bytes read and written by system calls, and written to storage.
+    #[inline]
+    pub(crate) fn bytes(&self) -> [u64; 3] {
+        [self.rchar.into(), self.wchar.into(), self.write_bytes.into()]
+    }
+
     #[inline]
     pub(crate) fn tail_ns(&self) -> u64 {
         self.tail_ns.into()

@@ -26,6 +26,7 @@ pub mod run_directories;
 pub mod split;
 pub mod steps;
 pub mod stored_usage;
+pub mod task;
 #[cfg(test)]
 #[expect(
     dead_code,
@@ -59,10 +60,11 @@ use crate::load::unseen::Blindness;
 use crate::marks::{Marks, Phases};
 use crate::misses::{LookupTimes, MissedPaths, Misses};
 use crate::opened::OpenedFiles;
-use crate::process::{MemoryReading, Process, ProgramRun, Task};
+use crate::process::{MemoryReading, Process, ProgramRun};
 use crate::run_directories::RunDirectories;
 use crate::split::{Divided, Split, Ticks};
 use crate::steps::Steps;
+use crate::task::Task;
 use crate::tracks::Track;
 use crate::waits::{SentSignal, Wait};
 use crate::watch::Watch;
@@ -223,6 +225,14 @@ impl Recording {
     pub fn used_by(&self, process: &Process) -> Usage {
         let tasks = process.tasks().map(|task| self.tasks[task].used());
         tasks.fold(Usage::default(), |sum, used| sum.plus(used))
+    }
+
+    /// Bytes that a process's tasks read and wrote by system calls, and wrote to storage, while they were followed.
+    pub fn bytes_used_by(&self, process: &Process) -> [u64; 3] {
+        process.tasks().fold([0_u64; 3], |sum, task| {
+            let used = self.tasks[task].bytes_used();
+            std::array::from_fn(|at| sum[at].saturating_add(used[at]))
+        })
     }
 
     /// The ticks that hit a process's tasks while they were followed.

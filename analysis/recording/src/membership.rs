@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use proctrace_classify::fast::{Bits, FastMap};
 
-use crate::process::{Process, ProgramRun, Task};
+use crate::process::{Process, ProgramRun};
+use crate::task::Task;
 
 /// A time per process that is the same for nearly all; only exceptions take memory.
 #[derive(Debug, Default)]

@@ -1,6 +1,7 @@
 //! Counts of failed look-ups: by process, directory, errno and family, and by path.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use proctrace_classify::fast::FastMap;
 use proctrace_libsearch::Sought;
@@ -67,6 +68,8 @@ pub struct Misses {
     /// Counts in order, with one entry per process and kind, in groups of `GROUP_PROCESSES`
     /// consecutive processes.
     counted: Vec<GroupCounts>,
+    /// See [`Misses::totals`].
+    totals: OnceLock<Vec<(MissKind, u64, u64)>>,
 }
 
 /// Counts of `GROUP_PROCESSES` consecutive processes, in order: the number by which each process is higher than the one
@@ -167,21 +170,21 @@ impl Misses {
 
     /// The kinds that occur, each with the number of look-ups and of processes that made them.
     pub fn by_kind(&self) -> Vec<(MissKind, u64, u64)> {
-        let mut sums = self.totals();
-        sums.retain(|(_, count, _)| *count > 0);
-        sums
+        self.totals().iter().copied().filter(|(_, count, _)| *count > 0).collect()
     }
 
     /// The same for every kind, by number.
-    pub fn totals(&self) -> Vec<(MissKind, u64, u64)> {
-        let mut sums: Vec<_> = self.kinds.iter().map(|kind| (*kind, 0_u64, 0_u64)).collect();
-        for (_, kind, number) in self.counted() {
-            if let Some((_, count, processes)) = sums.get_mut(kind as usize) {
-                *count = count.saturating_add(number.into());
-                *processes += 1;
+    pub fn totals(&self) -> &[(MissKind, u64, u64)] {
+        self.totals.get_or_init(|| {
+            let mut sums: Vec<_> = self.kinds.iter().map(|kind| (*kind, 0_u64, 0_u64)).collect();
+            for (_, kind, number) in self.counted() {
+                if let Some((_, count, processes)) = sums.get_mut(kind as usize) {
+                    *count = count.saturating_add(number.into());
+                    *processes += 1;
+                }
             }
-        }
-        sums
+            sums
+        })
     }
 }
 
@@ -324,7 +327,7 @@ impl MissCounter {
             group.done
         };
         let counted = self.groups.into_iter().enumerate().filter_map(finished).collect();
-        Misses { kinds: self.kinds, counted }
+        Misses { kinds: self.kinds, counted, totals: OnceLock::new() }
     }
 }
 

@@ -70,6 +70,15 @@ impl StoredUsage {
         }
     }
 
+    /// Bytes read and written by the usual task.
+    #[inline]
+    pub(crate) fn tiny_bytes(&self) -> Option<[u64; 3]> {
+        match self {
+            Self::Tiny(tiny) => Some(tiny.bytes()),
+            _ => None,
+        }
+    }
+
     /// See [`Exit::tail_ns`].
     #[inline]
     pub(crate) fn tail_ns(&self) -> u64 {
@@ -156,7 +165,7 @@ mod tests {
         known.ends(born_ns, end);
         assert!(matches!(known, StoredUsage::Large(_)));
         assert_eq!(end.record.used.run_ns, known.exit().unwrap().used.run_ns);
-        assert!(size_of::<crate::process::Task>() <= 72, "{}", size_of::<crate::process::Task>());
+        assert!(size_of::<crate::task::Task>() <= 72, "{}", size_of::<crate::task::Task>());
         assert!(
             size_of::<crate::process::Process>() <= 80,
             "{}",

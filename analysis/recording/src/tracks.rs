@@ -1,7 +1,8 @@
 //! CPU time series of the individual processes that matter most.
 
 use crate::bins::Bins;
-use crate::process::{Process, Task};
+use crate::process::Process;
+use crate::task::Task;
 
 /// Maximum processes with a series of their own: those that used most CPU time.
 const TRACKS_MAX: usize = 512;

@@ -40,6 +40,10 @@ use crate::process::Process;
 pub const PERIODS_NS: [u64; 2] = [30_000_000_000, 1_000_000_000];
 /// Samplers per period: their first readings are this fraction of a period apart.
 pub const PHASES: usize = 4;
+/// Time between two readings by any of the samplers: those of all others fall on readings of the one with the shortest
+/// period, whatever its phase.
+const ANY_NS: u64 = PERIODS_NS[1] / PHASES as u64;
+const _: () = assert!(PERIODS_NS[0] / PHASES as u64 % ANY_NS == 0);
 const SAMPLERS: usize = PERIODS_NS.len() * PHASES;
 const PERIOD_MAX_NS: u64 = PERIODS_NS[0];
 
@@ -86,6 +90,15 @@ struct Tail {
     after: [(f64, f64); SAMPLERS],
     /// Usage after it had left the tree, or the command had ended.
     outside: (f64, f64),
+}
+
+/// True if any sampler reads between these times; most processes live so short that none does.
+fn looked_at(start_ns: u64, born_ns: u64, before_ns: u64) -> bool {
+    let Some(since_ns) = before_ns.checked_sub(start_ns).and_then(|since| since.checked_sub(1))
+    else {
+        return false;
+    };
+    before_ns - 1 - since_ns % ANY_NS >= born_ns
 }
 
 /// The CPU time that samplers missed.
@@ -168,6 +181,9 @@ impl Watch {
         let outside = share_after(until_ns, from_ns, to_ns);
         let mut shares = [0.0; SAMPLERS];
         let mut any = outside > 0.0;
+        if !any && !looked_at(self.start_ns, process.born_ns, until_ns) {
+            return;
+        }
         for (period, period_ns) in PERIODS_NS.into_iter().enumerate() {
             for phase in 0..PHASES {
                 let sampler = Sampler { period_ns, phase };
@@ -311,6 +327,21 @@ mod tests {
                 prop_assert!(look < before && before - look <= sampler.period_ns);
                 prop_assert_eq!((look - start - sampler.first_ns()) % sampler.period_ns, 0);
             }
+        }
+
+        #[test]
+        fn nobody_looks_where_none_of_the_samplers_does(
+            start in 0..3 * PERIODS_NS[1],
+            born in 0..70 * PERIODS_NS[1],
+            life in 0..2 * PERIODS_NS[1],
+        ) {
+            let before = born + life;
+            let looks = |period_ns: u64| {
+                let of_phase = move |phase| Sampler { period_ns, phase };
+                (0..PHASES).filter_map(move |phase| of_phase(phase).last_look_ns(start, before))
+            };
+            let any = PERIODS_NS.into_iter().flat_map(looks).any(|look_ns| look_ns >= born);
+            prop_assert_eq!(looked_at(start, born, before), any);
         }
 
         #[test]

@@ -9,7 +9,7 @@ use proctrace_wire::{Kind, LossReason, Quantity};
 use crate::Recording;
 use crate::books::waits::Accounting;
 use crate::counts::Totals;
-use crate::process::Task;
+use crate::task::Task;
 
 /// The kernel's CPU times are as exact as ours, except for the last time slices of tasks that were
 /// released early; these are accounted separately (`EXIT_RELEASED`). What remains is microseconds

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::BufReader;
 
 use proctrace_classify::fast::FastMap;
-use proctrace_replay::records;
-use proctrace_trace::Reader;
+use proctrace_replay::records_of;
+use proctrace_trace::{BlockInfo, Reader};
 use proctrace_wire::{Record, Stream};
 
 use super::Loader;
 use crate::books::detached::is_detached;
-use crate::process::Process;
+use crate::process::{Process, ProgramRun};
 
 /// Maximum number of command lines that are kept: beyond it, which one it was does not matter.
 const LINES_MAX: usize = 1000;
@@ -27,36 +27,55 @@ impl Loader<'_> {
     pub(super) fn read_left_behind(&mut self, reader: &mut Reader<BufReader<File>>) {
         self.made.left_since_ns = self.left_since_ns(reader);
         let all = &self.made.processes;
-        let left: Vec<usize> = (0..all.len())
-            .filter(|at| is_detached(&self.made, &all[*at]))
-            .take(LINES_MAX)
-            .collect();
-        if left.is_empty() {
+        let left = (0..all.len()).filter(|at| is_detached(&self.made, &all[*at])).take(LINES_MAX);
+        // One exec of each command line is read once more: daemons that a job starts again and again have the same one.
+        // Where it is not known whether they have, each is read.
+        let mut read: FastMap<u64, u32> = FastMap::default();
+        let mut concerned: FastMap<u32, Vec<usize>> = FastMap::default();
+        for at in left {
+            // Who executed nothing is what its forker was at the time of its birth.
+            let Some(run) = all[at].run() else { continue };
+            let call = self.made.calls.get(run as usize).copied().filter(|call| *call != 0);
+            let run = call.map_or(run, |call| *read.entry(call).or_insert(run));
+            concerned.entry(run).or_default().push(at);
+        }
+        if concerned.is_empty() {
             return;
         }
-        // Who executed nothing is what its forker was at the time of its birth.
-        let mut wanted: FastMap<u32, Vec<(usize, u64)>> = FastMap::default();
-        for at in &left {
-            // What that executed later is nothing of those that it had forked before.
-            let (mut of, mut until_ns) = (*at, u64::MAX);
-            while all[of].execs == 0
-                && let Some(parent) = all[of].parent().filter(|parent| *parent < of)
-            {
-                until_ns = all[of].born_ns;
-                of = parent;
-            }
-            wanted.entry(all[of].serial).or_default().push((*at, until_ns));
+        // Its record is known by its process and time. Times may be coarse or missing: those of one process at the same
+        // time are in order.
+        let key = |run: &ProgramRun| (all[run.process as usize].serial, run.time_ns);
+        let runs = &self.made.runs;
+        let mut times_ns: Vec<u64> = Vec::new();
+        let mut of_key: FastMap<(u32, u64), Vec<u32>> = FastMap::default();
+        for run in concerned.keys().filter_map(|run| runs.get(*run as usize)) {
+            times_ns.push(run.time_ns);
+            of_key.insert(key(run), Vec::new());
         }
+        times_ns.sort_unstable();
+        for (run, number) in runs.iter().zip(0..) {
+            if let Some(numbers) = of_key.get_mut(&key(run)) {
+                numbers.push(number);
+            }
+        }
+        let has_one = |block: &BlockInfo| {
+            let next = times_ns.partition_point(|time_ns| *time_ns < block.first_ns);
+            times_ns.get(next).is_some_and(|time_ns| *time_ns <= block.last_ns)
+        };
+        let mut seen: FastMap<(u32, u64), usize> = FastMap::default();
         let mut lines: FastMap<usize, String> = FastMap::default();
         reader.rewind();
-        records(reader, Stream::Lifecycle, |record| {
-            if let Record::Exec(exec) = record
-                && let Some(processes) = wanted.get(&exec.fixed.process)
+        records_of(reader, Stream::Lifecycle, has_one, |record| {
+            let Record::Exec(exec) = record else { return };
+            let key = (exec.fixed.process, exec.fixed.head.time_ns);
+            let Some(numbers) = of_key.get(&key) else { return };
+            let nth = seen.entry(key).or_default();
+            let run = numbers.get(*nth);
+            *nth += 1;
+            if let Some(processes) = run.and_then(|run| concerned.get(run))
                 && let Some(line) = exec.line(LINE_BYTES_MAX)
             {
-                let time_ns = exec.fixed.head.time_ns;
-                let concerned = processes.iter().filter(|(_, until_ns)| *until_ns >= time_ns);
-                concerned.for_each(|(at, _)| _ = lines.insert(*at, line.clone()));
+                processes.iter().for_each(|at| _ = lines.insert(*at, line.clone()));
             }
         });
         self.made.left_lines = lines;
@@ -75,5 +94,39 @@ impl Loader<'_> {
         let wall_ns = exited_ns.saturating_sub(made.first_ns);
         let noticeable_ns = NOTICEABLE_NS.saturating_add(wall_ns / NOTICEABLE_PART);
         (last_ns.saturating_sub(exited_ns) > noticeable_ns).then_some(exited_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{S, Scene};
+
+    /// Daemons with the same command line, one that executes twice at the same time, one of another command line, and
+    /// one that only forked, before its parent became something else.
+    #[test]
+    fn each_has_the_command_line_that_it_ran_last() {
+        let mut scene = Scene::new(1, S);
+        scene.exec_with(0, 1, "/bin/sh", &["sh", "job.sh"], (0, 0));
+        scene.fork(S, 1, 2);
+        for daemon in 3..8 {
+            scene.fork(S, 2, daemon);
+        }
+        scene.exec_with(2 * S, 3, "/bin/d", &["d", "1"], (0, 0));
+        scene.exec_with(2 * S, 4, "/bin/sh", &["sh", "-c", "exec d 1"], (0, 0));
+        scene.exec_with(2 * S, 4, "/bin/d", &["d", "1"], (0, 0));
+        scene.exec_with(2 * S, 5, "/bin/d", &["d", "2"], (0, 0));
+        scene.exec_with(2 * S, 6, "/bin/d", &["d", "1"], (0, 0));
+        scene.exec_with(3 * S, 2, "/bin/true", &["true"], (0, 0));
+        scene.exec_with(3 * S, 6, "/bin/e", &["e", "of", "6"], (0, 0));
+        scene.exit(4 * S, 2, (0, 0)).exit(5 * S, 1, (0, 0));
+        for daemon in 3..8 {
+            scene.exit(9 * S, daemon, (0, 0));
+        }
+        let recording = scene.load(Some((5 * S, 0, 0)));
+        let lines: Vec<_> = (2..7).map(|at| recording.left_line_of(at)).collect();
+        assert_eq!(
+            lines,
+            [Some("d 1"), Some("d 1"), Some("d 2"), Some("e of 6"), Some("sh job.sh")]
+        );
     }
 }

@@ -18,7 +18,8 @@ use crate::Recording;
 use crate::bins::Point;
 use crate::last::LastExec;
 use crate::marks::MarkedBy;
-use crate::process::{Before, Process, ProgramRun, Task};
+use crate::process::{Before, Process, ProgramRun};
+use crate::task::Task;
 use proctrace_replay::Usage;
 
 /// sched.h of the kernel: the child shares the memory of its forker.

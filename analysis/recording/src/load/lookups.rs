@@ -21,7 +21,7 @@ use crate::last::{LastMiss, LastMisses, is_telling};
 use crate::load::starts::{Missed, Start, StartFinder};
 use crate::marks::{MarkedBy, Marks};
 use crate::misses::{
-    LookupTimes, MissCounter, MissKind, MissedPaths, Misses, PathCounter, found_no_link,
+    LookupTimes, MissCounter, MissKind, MissedPaths, Misses, OTHERS, PathCounter, found_no_link,
 };
 
 /// `dirfd` of look-ups from the working directory: openat(2).
@@ -70,6 +70,8 @@ struct Places {
     directories: FastIndexSet<Vec<u8>>,
     misses: MissCounter,
     paths: PathCounter,
+    /// The keys of each path, by its number; `None` if it was not read.
+    known: Vec<Option<LookupKeys>>,
 }
 
 impl Places {
@@ -85,20 +87,33 @@ impl Places {
         if !unread && mark_of_path(path).is_some() {
             return LookupKeys::of_no_failure(Is::Mark, family, sought);
         }
+        let path_number =
+            self.paths.number_of(if unread { b"?" } else { path }, miss.error, family);
+        // A path is read in full once for each number that the recorder gives it, and often.
+        if let Some(Some(known)) = self.known.get(path_number as usize).filter(|_| !unread) {
+            return *known;
+        }
         let name: &[u8] = if unread { b"?" } else { directory(path) };
         let known = self.directories.get_index_of(name);
         let number = known.unwrap_or_else(|| self.directories.insert_full(name.to_vec()).0);
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let kind = MissKind { directory: number, errno: miss.error, family };
-        LookupKeys {
+        let keys = LookupKeys {
             is: Is::Failed,
             family,
-            path: self.paths.number_of(if unread { b"?" } else { path }, miss.error, family),
+            path: path_number,
             kind: self.misses.number_of(kind),
             sought,
             directory: number,
             tells: !unread && !is_library(path) && is_telling(path),
+        };
+        // Paths beyond a number of them have no number of their own.
+        if path_number != OTHERS {
+            let at = path_number as usize;
+            self.known.resize(self.known.len().max(at + 1), None);
+            self.known[at] = (!unread).then_some(keys);
         }
+        keys
     }
 }
 

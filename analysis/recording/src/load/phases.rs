@@ -13,8 +13,8 @@ use proctrace_wire::{Record, Stream, mark_of_path};
 use super::Loader;
 use crate::marks::Phases;
 use crate::misses::found_no_link;
-use crate::process::Task;
 use crate::split::{Balance, ENOUGH_TICKS, Ticks};
+use crate::task::Task;
 
 /// A task's counters at its last reading.
 #[derive(Debug, Clone, Copy, Default)]

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
+use proctrace_classify::fast::counters;
 use proctrace_classify::names::comm;
 use proctrace_lineage::Register;
 use proctrace_replay::records;
@@ -31,7 +32,7 @@ impl Loader<'_> {
             }
         });
         self.made.undecodable += decoded.undecodable;
-        waits.sort_unstable_by_key(|wait| (wait.task, wait.until_ns(), wait.since_ns()));
+        order_by_task(&mut waits, self.made.tasks.len());
         self.made.waits = waits;
     }
 
@@ -76,5 +77,65 @@ impl Loader<'_> {
             sender,
             sender_name: if by_interrupt { String::new() } else { comm(&signal.sender_comm) },
         });
+    }
+}
+
+/// Puts waits in order of their tasks, those of a task in order of their ends and begins.
+///
+/// Tasks are numbered in order of birth, and a task's waits arrive in order but for those that two CPUs recorded: what
+/// is counted by task hardly needs sorting. Each wait is moved to its place by exchanges, without memory for a copy.
+fn order_by_task(waits: &mut [Wait], tasks: usize) {
+    // Where the waits of each task begin; while places are given out, the next one.
+    let mut next = counters(tasks + 1);
+    for wait in &*waits {
+        next[wait.task as usize + 1] += 1;
+    }
+    for at in 1..next.len() {
+        next[at] += next[at - 1];
+    }
+    let place = |wait: &Wait| {
+        let next = &mut next[wait.task as usize];
+        *next += 1;
+        *next - 1
+    };
+    let mut places: Vec<u32> = waits.iter().map(place).collect();
+    for at in 0..waits.len() {
+        while places[at] as usize != at {
+            let place = places[at] as usize;
+            waits.swap(at, place);
+            places.swap(at, place);
+        }
+    }
+    let key = |wait: &Wait| (wait.until_ns(), wait.since_ns());
+    for of_task in waits.chunk_by_mut(|one, other| one.task == other.task) {
+        if !of_task.is_sorted_by_key(key) {
+            of_task.sort_unstable_by_key(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proctrace_wire::WaitFor;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn waits_are_in_the_order_of_a_sort(
+            times in proptest::collection::vec((0..5_u32, 0..9_u64, 0..9_u64), 0..60),
+        ) {
+            let wait = |(task, since_ns, lasts_ns): &(u32, u64, u64)| {
+                let until_ns = since_ns + lasts_ns;
+                let times_ns = [*since_ns, until_ns, until_ns];
+                Wait::new(*task, WaitFor::Timer, (Waker::None, false), times_ns)
+            };
+            let mut waits: Vec<Wait> = times.iter().map(wait).collect();
+            let mut sorted = waits.clone();
+            sorted.sort_by_key(|wait| (wait.task, wait.until_ns(), wait.since_ns()));
+            order_by_task(&mut waits, 5);
+            prop_assert_eq!(waits, sorted);
+        }
     }
 }

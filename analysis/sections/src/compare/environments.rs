@@ -9,7 +9,7 @@ use proctrace_wire::escape::to_text;
 
 use proctrace_recording::Recording;
 use proctrace_recording::misses::Misses;
-use proctrace_recording::process::Task;
+use proctrace_recording::task::Task;
 
 /// Maximum directories listed.
 const DIRECTORIES_MAX: usize = 20;

@@ -11,7 +11,8 @@ use proctrace_wire::{Record, Stream};
 use proctrace_classify::fast::{Bits, FastMap};
 use proctrace_recording::Recording;
 use proctrace_recording::error::AnalysisError;
-use proctrace_recording::process::{Process, Task};
+use proctrace_recording::process::Process;
+use proctrace_recording::task::Task;
 
 /// The samples next to a time.
 #[derive(Debug, Clone, Copy, Default)]
