@@ -58,14 +58,14 @@ pub(super) fn all(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<(u32, u32
 
 /// Commands that do more than start, by the template of their spawner and their first word: somebody else would have to do
 /// that work. The median CPU time of each is compared with the first quartile of all commands that may be short.
-fn with_work<'a>(evidence: &Evidence<'a>, known: &[bool]) -> FastSet<(u32, &'a str)> {
-    let mut kinds: FastMap<(u32, &'a str), Vec<u64>> = FastMap::default();
+fn with_work(evidence: &Evidence<'_>, known: &[bool]) -> FastSet<(u32, u32)> {
+    let mut kinds: FastMap<(u32, u32), Vec<u64>> = FastMap::default();
     let mut all = Vec::new();
     for (process, it) in evidence.processes() {
         let run = it.run().and_then(|run| evidence.recording.runs().get(run as usize));
         let is_known = it.execs > 0 && run.is_some_and(|run| known[run.template as usize]);
         if let (true, Some(command), Some(by)) =
-            (is_known, evidence.command(process), evidence.spawner(process))
+            (is_known, evidence.command_number(process), evidence.spawner(process))
         {
             kinds.entry((by, command)).or_default().push(it.cpu.total_ns());
             all.push(it.cpu.total_ns());
@@ -88,7 +88,7 @@ fn shorts(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<bool> {
         templates.iter().map(|template| rules.replacement(template).is_some()).collect();
     let works = with_work(evidence, &known);
     let has_work = |process: u32| {
-        let kind = evidence.spawner(process).zip(evidence.command(process));
+        let kind = evidence.spawner(process).zip(evidence.command_number(process));
         kind.is_some_and(|kind| works.contains(&kind))
     };
     let runs = evidence.recording.runs();

@@ -1,9 +1,9 @@
 //! Evidence that all kinds of advice share: a recording, its critical path, and who started whom, computed once.
 
 use std::borrow::Cow;
-use std::cell::{OnceCell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use proctrace_classify::fast::{Bits, counters};
 use proctrace_classify::is_shell;
@@ -52,10 +52,14 @@ pub(crate) struct Evidence<'a> {
     children: Vec<u32>,
     /// True for the templates that are those of shells.
     shells: Vec<bool>,
-    model: OnceCell<Model<'a>>,
+    /// The first words of all templates, each once, in order.
+    commands: Vec<&'a str>,
+    /// The number among these of each template.
+    command_of: Vec<u32>,
+    model: OnceLock<Model<'a>>,
     /// Sets of tasks that were asked about, each with the nanoseconds by which the command ends earlier without it.
-    earlier: RefCell<Vec<(Bits, u64)>>,
-    passes: OnceCell<Vec<(Pass, Vec<&'a MemoryReading>)>>,
+    earlier: Mutex<Vec<(Bits, u64)>>,
+    passes: OnceLock<Vec<(Pass, Vec<&'a MemoryReading>)>>,
 }
 
 impl<'a> Evidence<'a> {
@@ -82,7 +86,11 @@ impl<'a> Evidence<'a> {
         let cpu_ns = cpu_below_ns.iter().fold(0, |sum: u64, cpu_ns| sum.saturating_add(*cpu_ns));
         add_descendants(&parents, &mut cpu_below_ns);
         let (first_child, children) = children(&parents);
-        let is_shell = |template: &String| is_shell(first_word(template));
+        let first_words = || recording.templates().iter().map(|template| first_word(template));
+        let mut commands: Vec<&str> = first_words().collect();
+        commands.sort_unstable();
+        commands.dedup();
+        let number = |word: &str| commands.binary_search(&word).map_or(NOBODY, |at| at as u32);
         Self {
             wall_ns: recording.wall_ns(),
             cpu_ns,
@@ -91,10 +99,12 @@ impl<'a> Evidence<'a> {
             cpu_below_ns,
             first_child,
             children,
-            shells: recording.templates().iter().map(is_shell).collect(),
-            model: OnceCell::new(),
-            earlier: RefCell::default(),
-            passes: OnceCell::new(),
+            shells: first_words().map(is_shell).collect(),
+            command_of: first_words().map(number).collect(),
+            commands,
+            model: OnceLock::new(),
+            earlier: Mutex::default(),
+            passes: OnceLock::new(),
             path,
             recording,
         }
@@ -133,13 +143,30 @@ impl<'a> Evidence<'a> {
 
     /// The template of the command line that a process executed itself; `None` for one that only forked.
     pub(crate) fn own_template(&self, process: u32) -> Option<&'a str> {
+        let number = self.own_template_number(process)?;
+        self.recording.templates().get(number as usize).map(String::as_str)
+    }
+
+    /// The number of that template.
+    pub(crate) fn own_template_number(&self, process: u32) -> Option<u32> {
         let process = self.process(process);
-        if process.execs == 0 { None } else { self.recording.template_of(process) }
+        let run = process.run().filter(|_| process.execs > 0)?;
+        Some(self.recording.runs().get(run as usize)?.template)
     }
 
     /// The first word of its own command line, without directory.
     pub(crate) fn command(&self, process: u32) -> Option<&'a str> {
-        self.own_template(process).map(first_word)
+        Some(self.command_numbered(self.command_number(process)?))
+    }
+
+    /// The number of that word, which is in alphabetical order.
+    pub(crate) fn command_number(&self, process: u32) -> Option<u32> {
+        self.command_of.get(self.own_template_number(process)? as usize).copied()
+    }
+
+    /// The word with this number.
+    pub(crate) fn command_numbered(&self, number: u32) -> &'a str {
+        self.commands.get(number as usize).copied().unwrap_or_default()
     }
 
     /// The first words of the command lines that processes ran last, each once.
@@ -302,11 +329,13 @@ impl<'a> Evidence<'a> {
     pub(crate) fn earlier_ns_without(&self, processes: &[u32]) -> Option<u64> {
         let tasks = self.tasks(processes);
         let known = |(of, earlier_ns): &(Bits, u64)| (*of == tasks).then_some(*earlier_ns);
-        if let Some(earlier_ns) = self.earlier.borrow().iter().find_map(known) {
+        // Kept meanwhile, so that no question is answered twice.
+        let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(earlier_ns) = earlier.iter().find_map(known) {
             return Some(earlier_ns);
         }
         let earlier_ns = self.earlier_ns(Cut::Tasks(&tasks))?;
-        self.earlier.borrow_mut().push((tasks, earlier_ns));
+        earlier.push((tasks, earlier_ns));
         Some(earlier_ns)
     }
 

@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod at_once;
 mod caches;
 mod commands;
 mod contention;
@@ -49,6 +50,7 @@ use proctrace_overview::requested::mismatches;
 use proctrace_overview::steps::group_of;
 use proctrace_recording::Recording;
 
+use self::at_once::answers;
 use self::evidence::{Evidence, Removal};
 pub use self::explain::explain;
 pub use self::observed::observed;
@@ -223,30 +225,42 @@ fn starts(evidence: &Evidence<'_>, processes: &[u32]) -> Option<u32> {
     processes.iter().find(by_shell).copied()
 }
 
+/// Minimum number of processes for which threads are worth starting.
+const THREADS_MIN: usize = 1 << 14;
+
 fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     if !evidence.knows_argv() {
         return Vec::new();
     }
+    find_by(evidence, rules, evidence.recording.processes().len() < THREADS_MIN)
+}
+
+/// The same on this thread alone or on several; there is no difference between what they find.
+fn find_by(evidence: &Evidence<'_>, rules: &AdviceRules, alone: bool) -> Vec<Found> {
     let (polling, polls) = polling::find(evidence);
-    let mut found = polling;
-    found.extend(commands::find(evidence, rules));
-    found.extend(repeated::find(evidence, rules));
-    found.extend(timers::find(evidence, &polls));
-    found.extend(serial::find(evidence, rules));
-    found.extend(straggler::find(evidence));
-    found.extend(contention::find(evidence));
-    found.extend(failures::find(evidence, rules));
-    found.extend(starts::find(evidence));
-    found.extend(wrappers::find(evidence));
-    found.extend(cures::find(evidence, rules));
-    found.extend(serial_process::find(evidence));
-    found.extend(shared_writer::find(evidence));
-    found.extend(detached::find(evidence));
-    found.extend(large_fork::find(evidence));
-    found.extend(searches::find(evidence));
-    found.extend(repeated_opens::find(evidence));
-    found.extend(memory_peak::find(evidence));
-    found
+    let found = answers(
+        &[
+            &|| commands::find(evidence, rules),
+            &|| repeated::find(evidence, rules),
+            &|| timers::find(evidence, &polls),
+            &|| serial::find(evidence, rules),
+            &|| straggler::find(evidence),
+            &|| contention::find(evidence),
+            &|| failures::find(evidence, rules),
+            &|| starts::find(evidence),
+            &|| wrappers::find(evidence),
+            &|| cures::find(evidence, rules),
+            &|| serial_process::find(evidence),
+            &|| shared_writer::find(evidence),
+            &|| detached::find(evidence),
+            &|| large_fork::find(evidence),
+            &|| searches::find(evidence),
+            &|| repeated_opens::find(evidence),
+            &|| memory_peak::find(evidence),
+        ],
+        alone,
+    );
+    polling.into_iter().chain(found.into_iter().flatten()).collect()
 }
 
 /// Ranks the advice that pays, best first but what may gain nothing last, with the places of better ones about the same

@@ -1,12 +1,12 @@
 //! Model of the wall time if some tasks took no time: the recorded order of births, sleeps and wake-ups, carried out
 //! again with other durations.
 
-use std::cell::{Cell, RefCell};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use proctrace_classify::fast::Bits;
 use proctrace_recording::Recording;
 use proctrace_recording::order::in_order;
-use proctrace_recording::process::Task;
+use proctrace_recording::task::Task;
 use proctrace_recording::waits::{Wait, Waker};
 use proctrace_wire::WaitFor;
 
@@ -40,9 +40,9 @@ pub(crate) struct Model<'a> {
     /// The task that ends the command, and when.
     last: (usize, u64),
     /// The wall time if nothing is cut; computed with the first answer.
-    today_ns: Cell<Option<u64>>,
-    /// Memory for where tasks are, reused by each question: it is as large as all tasks.
-    reused: RefCell<Vec<At>>,
+    today_ns: OnceLock<u64>,
+    /// Memory for where tasks are, used by one question at a time: it is as large as all tasks.
+    reused: Mutex<Vec<At>>,
 }
 
 /// Step of a wait or of a task, by its index. At the same time in this order: a task that is woken by another one comes
@@ -109,20 +109,18 @@ impl<'a> Model<'a> {
             order,
             forkers,
             last,
-            today_ns: Cell::new(None),
-            reused: RefCell::default(),
+            today_ns: OnceLock::new(),
+            reused: Mutex::default(),
         }
     }
 
     /// Nanoseconds by which the command ends earlier without what is cut.
     pub(crate) fn earlier_ns(&self, cut: Cut<'_>) -> u64 {
         let (wall_ns, in_order) = self.wall_ns(cut);
-        let today_ns = match self.today_ns.get() {
-            Some(today_ns) => today_ns,
-            None if in_order => self.last.1.saturating_sub(self.first_ns),
-            None => self.wall_ns(Cut::Nothing).0,
-        };
-        self.today_ns.set(Some(today_ns));
+        let today_ns = *self.today_ns.get_or_init(|| match in_order {
+            true => self.last.1.saturating_sub(self.first_ns),
+            false => self.wall_ns(Cut::Nothing).0,
+        });
         today_ns.saturating_sub(wall_ns)
     }
 
@@ -134,7 +132,8 @@ impl<'a> Model<'a> {
             let born_ns = task.born_ns.max(first_ns);
             At { then_ns: born_ns, now_ns: born_ns }
         };
-        let mut tasks = self.reused.take();
+        let mut reused = self.reused.lock().unwrap_or_else(PoisonError::into_inner);
+        let tasks = &mut *reused;
         tasks.clear();
         tasks.extend(self.steps.tasks.iter().map(start));
         let mut replay = Replay { cut, tasks, in_order: true };
@@ -155,14 +154,13 @@ impl<'a> Model<'a> {
         }
         let (last, end_ns) = self.last;
         let wall_ns = replay.advance(last, end_ns).saturating_sub(first_ns);
-        self.reused.replace(replay.tasks);
         (wall_ns, replay.in_order)
     }
 }
 
 struct Replay<'a> {
     cut: Cut<'a>,
-    tasks: Vec<At>,
+    tasks: &'a mut [At],
     /// No task was asked where it had been at a time before its own. Clocks of two CPUs may differ, and waits overlap in a
     /// broken trace.
     in_order: bool,

@@ -65,16 +65,11 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
         return None;
     }
     // Other input, or another answer: what was read and written shows it, though not all of it.
-    let calls = |run: &u32| {
-        let used = evidence.recording.used_by(evidence.process(*run));
-        (used.rchar, used.wchar)
-    };
-    if later.iter().any(|run| calls(run) != calls(first)) {
-        return None;
-    }
+    let bytes = |run: &u32| evidence.recording.bytes_used_by(evidence.process(*run));
+    let [asked, answered, _] = bytes(first);
     // Whoever writes files has not only an answer.
-    let writes = |run: &u32| evidence.recording.used_by(evidence.process(*run)).write_bytes > 0;
-    if later.iter().any(writes) {
+    let is_another = |run: &u32| bytes(run) != [asked, answered, 0];
+    if later.iter().any(is_another) {
         return None;
     }
     let mut removal = evidence.without(&later)?;

@@ -103,11 +103,11 @@ fn failed(evidence: &Evidence<'_>) -> Vec<Found> {
     // Most kinds cost too little: what each process has of them is not looked at.
     let mut groups: BTreeMap<Key, Again> = BTreeMap::new();
     let mut key_of: Vec<Option<Key>> = vec![None; misses.kinds().len()];
-    for ((kind, count, _), number) in misses.totals().into_iter().zip(0..) {
-        let again = Again { number, count, ..Again::default() };
-        if cost(evidence, &again, count).is_some() {
-            groups.insert(key(&kind), again);
-            key_of[number as usize] = Some(key(&kind));
+    for ((kind, count, _), number) in misses.totals().iter().zip(0..) {
+        let again = Again { number, count: *count, ..Again::default() };
+        if cost(evidence, &again, *count).is_some() {
+            groups.insert(key(kind), again);
+            key_of[number as usize] = Some(key(kind));
         }
     }
     if groups.is_empty() {

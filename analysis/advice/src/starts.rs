@@ -17,7 +17,7 @@ const STARTS_MIN: usize = 10;
 /// the first, as a start is more than loading. CPU: of the process's CPU time, the part of its life in which it
 /// loaded (middle); the same low and high.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
-    let mut groups: BTreeMap<&str, Vec<(u32, u64)>> = BTreeMap::new();
+    let mut groups: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
     for (process, it) in evidence.processes() {
         let start = it
             .run()
@@ -27,13 +27,17 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         let mostly_loads = loaded_ns > 0 && (life_ns / 2..=life_ns).contains(&loaded_ns);
         if mostly_loads
             && it.execs > 0
-            && let Some(command) = evidence.command(process)
+            && let Some(command) = evidence.command_number(process)
         {
             groups.entry(command).or_default().push((process, loaded_ns));
         }
     }
     let groups = groups.into_iter().filter(|(_, starts)| starts.len() >= STARTS_MIN);
-    groups.filter_map(|(command, starts)| advice(evidence, command, &starts)).collect()
+    groups
+        .filter_map(|(command, starts)| {
+            advice(evidence, evidence.command_numbered(command), &starts)
+        })
+        .collect()
 }
 
 fn advice(evidence: &Evidence<'_>, command: &str, starts: &[(u32, u64)]) -> Option<Found> {

@@ -12,6 +12,24 @@ use super::evidence::{Evidence, Removal, called, first_word, less, more, script}
 /// Helpers of each program on average.
 const HELPERS_MIN: usize = 3;
 
+/// A template, read once: millions of runs may have the same one.
+struct Line<'a> {
+    is_of_system: bool,
+    /// True if it is the text of a shell.
+    is_text: bool,
+    called: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn of(template: &'a str) -> Self {
+        Self {
+            is_of_system: is_of_system(template),
+            is_text: template.split(' ').nth(1) == Some("-c"),
+            called: called(template),
+        }
+    }
+}
+
 /// The starts of one program through wrappers.
 #[derive(Default)]
 struct Starts {
@@ -59,18 +77,22 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
 fn scripts(evidence: &Evidence<'_>) -> (Bits, Bits) {
     let (mut known, mut scripts) = (Bits::default(), Bits::default());
     let mut of_system = Bits::default();
+    let lines: Vec<Line<'_>> =
+        evidence.recording.templates().iter().map(|template| Line::of(template)).collect();
     for run in evidence.recording.runs() {
         let process = run.process as usize;
+        let line = &lines[run.template as usize];
         // Nobody goes round a script of the system: it sets what its program needs.
-        if is_of_system(&evidence.recording.templates()[run.template as usize]) {
+        if line.is_of_system {
             of_system.insert(process);
         }
         if !known.contains(process) {
             known.insert(process);
-            let line = &evidence.recording.templates()[run.template as usize];
             // Whoever executes itself again, as make does with a new Makefile, is no wrapper either.
-            let last = evidence.own_template(run.process).unwrap_or("");
-            if line.split(' ').nth(1) != Some("-c") && called(line) != called(last) {
+            let last = evidence.own_template_number(run.process);
+            let is_again = last == Some(run.template)
+                || line.called == last.map_or("", |last| lines[last as usize].called);
+            if !line.is_text && !is_again {
                 scripts.insert(process);
             }
         }

@@ -10,8 +10,9 @@ use proctrace_overview::path::CriticalPath;
 use proctrace_recording::Recording;
 use proctrace_scenes::{MS, Scene};
 
+use super::evidence::Evidence;
 use super::model::{Cut, Model};
-use super::{AdviceRules, advise};
+use super::{AdviceRules, advise, find_by};
 
 /// System calls of x86-64.
 const NANOSLEEP: i16 = 35;
@@ -350,4 +351,26 @@ fn what_is_possible_is_not_hidden_behind_what_is_sure() {
     assert_eq!(advice.len(), 2);
     assert!(advice[0].is_certain() && !advice[1].is_certain());
     assert_eq!((advice[0].part_of, advice[1].part_of), (None, None));
+}
+
+#[test]
+fn threads_find_what_one_finds() {
+    let mut job = Job::new();
+    for at in 0..30 {
+        job.run(&["sed", "s/a/b/"], 20);
+        job.run(&["date", "+%s"], 5);
+        job.sleeps(100);
+        if at % 3 == 0 {
+            job.run(&["gzip", "-9", "data"], 200);
+        }
+    }
+    let recording = job.load();
+    let evidence = Evidence::of(&recording, 0.0);
+    let rules = AdviceRules::built_in();
+    let alone = format!("{:#?}", find_by(&evidence, &rules, true));
+    assert!(alone.matches("Found {").count() > 1, "{alone}");
+    for _ in 0..20 {
+        let evidence = Evidence::of(&recording, 0.0);
+        assert_eq!(format!("{:#?}", find_by(&evidence, &rules, false)), alone);
+    }
 }
