@@ -205,8 +205,7 @@ impl<'a> Record<'a> {
 
     /// Decodes a frame and passes the record to `to`, whose result is returned.
     ///
-    /// For those who read millions: a record has up to 300 bytes, and is made where it is read instead of being moved
-    /// there.
+    /// For those who read millions: a record takes 232 bytes, and is made where it is read instead of being moved there.
     ///
     /// # Errors
     /// Those of [`Record::decode`].
