@@ -1,16 +1,24 @@
 //! Reassembling records from columns, including hostile ones.
 
+use std::ops::Range;
+
 use proctrace_wire::layout::Head;
 
 use crate::columns::{Column, value};
+
+/// Records of a shape whose fixed parts are reassembled at a time: so few that these stay in the fastest cache while
+/// one column after the other is written to them. Those of a block do not fit in the next one either.
+const ROWS: usize = 64;
 
 /// Reassembles the records of one block after another, reusing memory.
 #[derive(Debug, Default)]
 pub(crate) struct Gather {
     shapes: Vec<Shape>,
+    /// The columns of all shapes, one shape after the other.
+    columns: Vec<Placed>,
     /// Number of records of each shape.
     counts: Vec<usize>,
-    /// The fixed parts of all records, shape by shape.
+    /// The fixed parts of the next records of each shape.
     rows: Vec<u8>,
 }
 
@@ -23,7 +31,7 @@ impl Gather {
         raw_bytes: usize,
         raw: &mut Vec<u8>,
     ) -> Option<()> {
-        let mut input = Input(columns);
+        let mut input = Input { all: columns, at: 0 };
         let records = u32::from_le_bytes(input.take(4)?.try_into().ok()?);
         let order = input.take(usize::try_from(records).ok()?)?;
         self.counts.clear();
@@ -31,25 +39,31 @@ impl Gather {
         for shape in order {
             *self.counts.get_mut(usize::from(*shape))? += 1;
         }
-        // Data of an earlier block needs no clearing: columns fill every byte of a row.
-        if self.rows.len() < raw_bytes {
-            self.rows.resize(raw_bytes, 0);
-        }
         self.shapes.clear();
-        let mut room = &mut self.rows[..raw_bytes];
-        let mut at = 0;
+        self.columns.clear();
+        let (mut fixed_bytes, mut at) = (0_usize, 0);
         for count in &self.counts {
-            let row_bytes = gather_shape(&mut input, *count, room)?;
-            self.shapes.push(Shape { row_bytes, at });
-            at += row_bytes * count;
-            room = &mut room[row_bytes * count..];
+            let shape = Shape::read(&mut input, *count, at, &mut self.columns)?;
+            fixed_bytes = fixed_bytes.checked_add(count.checked_mul(shape.row_bytes)?)?;
+            if fixed_bytes > raw_bytes {
+                return None;
+            }
+            at += shape.row_bytes * ROWS.min(*count);
+            self.shapes.push(shape);
+        }
+        // Data of an earlier block needs no clearing: columns fill every byte of a row.
+        if self.rows.len() < at {
+            self.rows.resize(at, 0);
         }
 
         raw.reserve(raw_bytes);
         for shape in order {
             let shape = &mut self.shapes[usize::from(*shape)];
-            let row = &self.rows[shape.at..shape.at + shape.row_bytes];
-            shape.at += shape.row_bytes;
+            if shape.next == shape.end {
+                shape.refill(&mut self.columns, columns, &mut self.rows)?;
+            }
+            let row = &self.rows[shape.next..shape.next + shape.row_bytes];
+            shape.next += shape.row_bytes;
             let size = usize::from(u16::from_le_bytes([row[2], row[3]]));
             if size > raw_bytes - raw.len() {
                 return None;
@@ -60,79 +74,130 @@ impl Gather {
                 raw.extend_from_slice(input.take(tail)?);
             }
         }
-        (input.0.is_empty() && raw.len() == raw_bytes).then_some(())
+        (input.at == columns.len() && raw.len() == raw_bytes).then_some(())
     }
 }
 
-/// Positions of the fixed parts of the records of one shape.
+/// The records of one shape.
 #[derive(Debug)]
 struct Shape {
+    /// Its columns among those of all shapes.
+    columns: Range<usize>,
+    count: usize,
+    /// Number of those whose fixed part was reassembled.
+    made: usize,
     /// Size of a row, at least the size of a head.
     row_bytes: usize,
-    /// Offset of the next one in the rows.
-    at: usize,
+    /// Offset of its rows, of the next one, and of the end of those that were reassembled.
+    begin: usize,
+    next: usize,
+    end: usize,
 }
 
-/// Reads the columns of a shape into rows at the start of `room`; returns the size of a row. None
-/// if they do not fit.
-fn gather_shape(input: &mut Input<'_>, count: usize, room: &mut [u8]) -> Option<usize> {
-    let mut columns = [None; u8::MAX as usize];
-    let columns = &mut columns[..usize::from(input.byte()?)];
-    let mut row_bytes = 0;
-    for place in columns.iter_mut() {
-        let column = Column::from_head(input.byte()?)?;
-        let first = match column {
-            Column::Numbers { width, differences: true, .. } => Some(number(input.take(width)?)),
-            _ => None,
-        };
-        row_bytes += column.width();
-        *place = Some((column, first, input.take(count.checked_mul(column.told())?)?));
-    }
-    if count == 0 || row_bytes < size_of::<Head>() {
-        return None;
-    }
-    let rows = room.get_mut(..count.checked_mul(row_bytes)?)?;
-    let mut offset = 0;
-    for (column, first, bytes) in columns.iter().copied().flatten() {
-        match column {
-            Column::Verbatim { width: 0 } => {}
-            Column::Verbatim { width } => {
-                for (row, bytes) in rows.chunks_exact_mut(row_bytes).zip(bytes.chunks_exact(width))
-                {
-                    row[offset..offset + width].copy_from_slice(bytes);
+/// A column, and its position in the rows.
+#[derive(Debug)]
+struct Placed {
+    column: Column,
+    offset: usize,
+    /// Its bytes in the block.
+    bytes: Range<usize>,
+    /// Value before the next, for numbers stored as differences.
+    before: Option<u64>,
+}
+
+impl Shape {
+    /// Reads where the columns of a shape are; its rows will begin at `begin`.
+    fn read(
+        input: &mut Input<'_>,
+        count: usize,
+        begin: usize,
+        columns: &mut Vec<Placed>,
+    ) -> Option<Self> {
+        let first = columns.len();
+        let mut row_bytes = 0;
+        for _ in 0..input.byte()? {
+            let column = Column::from_head(input.byte()?)?;
+            let before = match column {
+                Column::Numbers { width, differences: true, .. } => {
+                    Some(number(input.take(width)?))
                 }
-            }
-            Column::Numbers { width, planes, .. } => {
-                let put = Put { bytes, count, first, row_bytes, offset };
-                match width {
-                    1 => put.planes::<1>(planes, rows),
-                    2 => put.planes::<2>(planes, rows),
-                    4 => put.planes::<4>(planes, rows),
-                    _ => put.planes::<8>(planes, rows),
+                _ => None,
+            };
+            let from = input.at;
+            input.take(count.checked_mul(column.told())?)?;
+            columns.push(Placed { column, offset: row_bytes, bytes: from..input.at, before });
+            row_bytes += column.width();
+        }
+        if count == 0 || row_bytes < size_of::<Head>() {
+            return None;
+        }
+        let (columns, next, end) = (first..columns.len(), begin, begin);
+        Some(Self { columns, count, made: 0, row_bytes, begin, next, end })
+    }
+
+    /// Reassembles the next rows.
+    fn refill(&mut self, columns: &mut [Placed], block: &[u8], rows: &mut [u8]) -> Option<()> {
+        let Self { count, made, row_bytes, begin, .. } = *self;
+        let more = (count - made).min(ROWS);
+        self.end = begin + more * row_bytes;
+        self.next = begin;
+        self.made += more;
+        let rows = rows.get_mut(begin..self.end).filter(|rows| !rows.is_empty())?;
+        for Placed { column, offset, bytes, before } in columns.get_mut(self.columns.clone())? {
+            let bytes = block.get(bytes.clone())?;
+            match *column {
+                Column::Verbatim { width: 0 } => {}
+                Column::Verbatim { width: 16 } => {
+                    copy::<16>(&bytes[made * 16..], *offset, rows, row_bytes);
+                }
+                Column::Verbatim { width } => {
+                    let values = bytes[made * width..].chunks_exact(width);
+                    for (row, value) in rows.chunks_exact_mut(row_bytes).zip(values) {
+                        row[*offset..*offset + width].copy_from_slice(value);
+                    }
+                }
+                Column::Numbers { width, planes, .. } => {
+                    let put =
+                        Put { bytes, count, made, before: *before, row_bytes, offset: *offset };
+                    *before = match width {
+                        1 => put.planes::<1>(planes, rows),
+                        2 => put.planes::<2>(planes, rows),
+                        4 => put.planes::<4>(planes, rows),
+                        _ => put.planes::<8>(planes, rows),
+                    };
                 }
             }
         }
-        offset += column.width();
+        Some(())
     }
-    Some(row_bytes)
 }
 
-/// One column of numbers, and its position in the rows.
+/// Copies fields of `W` bytes: the name of a task has 16.
+fn copy<const W: usize>(values: &[u8], offset: usize, rows: &mut [u8], row_bytes: usize) {
+    let (values, _) = values.as_chunks::<W>();
+    for (row, value) in rows.chunks_exact_mut(row_bytes).zip(values) {
+        row[offset..offset + W].copy_from_slice(value);
+    }
+}
+
+/// The next numbers of a column.
 #[derive(Clone, Copy)]
 struct Put<'a> {
     /// The lowest bytes of all values, then the next ones.
     bytes: &'a [u8],
+    /// Number of values, and of those that were put before.
     count: usize,
-    /// Value before the first, for numbers stored as differences.
-    first: Option<u64>,
+    made: usize,
+    /// Value before the next, for numbers stored as differences.
+    before: Option<u64>,
     row_bytes: usize,
     offset: usize,
 }
 
 impl Put<'_> {
     /// Makes the number of planes a constant: the innermost loop dominates the time of reading a
-    /// trace.
-    fn planes<const W: usize>(self, planes: usize, rows: &mut [u8]) {
+    /// trace. Returns the value before the next.
+    fn planes<const W: usize>(self, planes: usize, rows: &mut [u8]) -> Option<u64> {
         match planes {
             0 => self.put::<W, 0>(rows),
             1 => self.put::<W, 1>(rows),
@@ -146,11 +211,15 @@ impl Put<'_> {
         }
     }
 
-    fn put<const W: usize, const P: usize>(self, rows: &mut [u8]) {
-        let Self { bytes, count, first, row_bytes, offset } = self;
-        let planes: [&[u8]; P] =
-            std::array::from_fn(|plane| bytes.get(plane * count..).unwrap_or_default());
-        let planes = planes.map(|plane| plane.get(..count).unwrap_or_default());
+    fn put<const W: usize, const P: usize>(self, rows: &mut [u8]) -> Option<u64> {
+        let Self { bytes, count, made, before, row_bytes, offset } = self;
+        let more = rows.len() / row_bytes;
+        let planes: [&[u8]; P] = std::array::from_fn(|plane| {
+            bytes
+                .get(plane * count + made..)
+                .and_then(|bytes| bytes.get(..more))
+                .unwrap_or_default()
+        });
         let told = |row: usize| {
             planes
                 .iter()
@@ -158,17 +227,19 @@ impl Put<'_> {
                 .fold(0, |told, (plane, bytes)| told | (u64::from(bytes[row]) << (8 * plane)))
         };
         let fields = rows.chunks_exact_mut(row_bytes).map(|row| &mut row[offset..offset + W]);
-        match first {
+        match before {
             Some(mut before) => {
-                for (at, field) in fields.enumerate().take(count) {
+                for (at, field) in fields.enumerate().take(more) {
                     before = value(told(at), before);
                     field.copy_from_slice(&before.to_le_bytes()[..W]);
                 }
+                Some(before)
             }
             None => {
-                for (at, field) in fields.enumerate().take(count) {
+                for (at, field) in fields.enumerate().take(more) {
                     field.copy_from_slice(&told(at).to_le_bytes()[..W]);
                 }
+                None
             }
         }
     }
@@ -181,13 +252,16 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The bytes not yet read.
-struct Input<'a>(&'a [u8]);
+/// A block, read up to `at`.
+struct Input<'a> {
+    all: &'a [u8],
+    at: usize,
+}
 
 impl<'a> Input<'a> {
     fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(bytes)?;
-        self.0 = rest;
+        let taken = self.all.get(self.at..self.at.checked_add(bytes)?)?;
+        self.at += bytes;
         Some(taken)
     }
 
