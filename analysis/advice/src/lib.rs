@@ -5,7 +5,6 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod at_once;
 mod caches;
 mod commands;
 mod contention;
@@ -28,6 +27,7 @@ mod repeated;
 mod repeated_opens;
 mod rules;
 mod same;
+mod search;
 mod searches;
 mod serial;
 mod serial_process;
@@ -39,23 +39,23 @@ mod timers;
 mod together;
 mod wrappers;
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Advice, Advised, AdvisedStep, Gain};
-use proctrace_overview::path::{CriticalPath, Explained};
+use proctrace_overview::path::Explained;
 use proctrace_overview::path_findings;
 use proctrace_overview::requested::mismatches;
 use proctrace_overview::steps::group_of;
 use proctrace_recording::Recording;
 
-use self::at_once::answers;
 use self::evidence::{Evidence, Removal};
 pub use self::explain::explain;
 pub use self::observed::observed;
 pub use self::places::places;
 pub use self::rules::AdviceRules;
+use self::search::find;
+pub use self::search::{Search, helpers};
 
 /// Instead of the number of a parent or a forker that is not known.
 const NOBODY: u32 = u32::MAX;
@@ -126,16 +126,6 @@ impl Found {
 /// Everything that pays at least this part of the wall time, of the CPU time or of the peak of memory, best first.
 pub fn advise(recording: &Recording, rules: &AdviceRules, min_percent: f64) -> Advised {
     advised(&Evidence::of(recording, min_percent), rules)
-}
-
-/// The same for a recording whose critical path is known already.
-pub fn advise_along(
-    recording: &Recording,
-    path: Option<&CriticalPath>,
-    rules: &AdviceRules,
-    min_percent: f64,
-) -> Advised {
-    advised(&Evidence::along(recording, path.map(Cow::Borrowed), min_percent), rules)
 }
 
 fn advised(evidence: &Evidence<'_>, rules: &AdviceRules) -> Advised {
@@ -223,44 +213,6 @@ fn starts(evidence: &Evidence<'_>, processes: &[u32]) -> Option<u32> {
         evidence.process(**process).execs > 0 && evidence.spawned_by_shell(**process)
     };
     processes.iter().find(by_shell).copied()
-}
-
-/// Minimum number of processes for which threads are worth starting.
-const THREADS_MIN: usize = 1 << 14;
-
-fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
-    if !evidence.knows_argv() {
-        return Vec::new();
-    }
-    find_by(evidence, rules, evidence.recording.processes().len() < THREADS_MIN)
-}
-
-/// The same on this thread alone or on several; there is no difference between what they find.
-fn find_by(evidence: &Evidence<'_>, rules: &AdviceRules, alone: bool) -> Vec<Found> {
-    let (polling, polls) = polling::find(evidence);
-    let found = answers(
-        &[
-            &|| commands::find(evidence, rules),
-            &|| repeated::find(evidence, rules),
-            &|| timers::find(evidence, &polls),
-            &|| serial::find(evidence, rules),
-            &|| straggler::find(evidence),
-            &|| contention::find(evidence),
-            &|| failures::find(evidence, rules),
-            &|| starts::find(evidence),
-            &|| wrappers::find(evidence),
-            &|| cures::find(evidence, rules),
-            &|| serial_process::find(evidence),
-            &|| shared_writer::find(evidence),
-            &|| detached::find(evidence),
-            &|| large_fork::find(evidence),
-            &|| searches::find(evidence),
-            &|| repeated_opens::find(evidence),
-            &|| memory_peak::find(evidence),
-        ],
-        alone,
-    );
-    polling.into_iter().chain(found.into_iter().flatten()).collect()
 }
 
 /// Ranks the advice that pays, best first but what may gain nothing last, with the places of better ones about the same

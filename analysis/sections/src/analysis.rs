@@ -1,7 +1,7 @@
 //! A recording, and what several parts of its report need, each computed once, on first use.
 
 use std::cell::OnceCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use proctrace_findings::{
     Advised, Category, Correlations, DirectoryMisses, Ends, Findings, Health, MarkedPhase, Memory,
@@ -9,7 +9,7 @@ use proctrace_findings::{
 };
 use proctrace_wire::Quantity;
 
-use proctrace_advice::{AdviceRules, advise_along};
+use proctrace_advice::{AdviceRules, Search, helpers};
 use proctrace_overview::path::{CriticalPath, Explained};
 use proctrace_overview::sums::Sums;
 use proctrace_overview::{
@@ -67,27 +67,43 @@ impl<'a> Analysis<'a> {
     pub fn findings(&self) -> Findings {
         let recording = self.recording;
         let path = self.critical();
-        // It takes as long as a third of all else, and needs nothing else of it.
-        std::thread::scope(|scope| {
-            let advised = self.advised.get().is_none();
-            let advised = advised.then(|| scope.spawn(|| advised_along(recording, path)));
+        if self.advised.get().is_some() || !recording.knows().all(ADVICE) {
             let found = self.without_advice();
-            if let Some(advised) = advised {
-                let advised = advised.join();
-                let advised = advised.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                let _ = self.advised.set(advised);
-            }
-            Findings { advice: self.advised().map(best), ..found }
-        })
+            return Findings { advice: self.advised().map(best), ..found };
+        }
+        // It takes as long as all else, and needs nothing else of it: other threads look for it meanwhile.
+        let (rules, search) = (OnceLock::new(), OnceLock::new());
+        let search_along = || {
+            let rules = rules.get_or_init(AdviceRules::built_in);
+            Search::along(recording, path, rules, ADVICE_MIN_PERCENT)
+        };
+        let join = || search.get_or_init(search_along).join();
+        let found = std::thread::scope(|scope| {
+            (0..helpers(recording).max(1)).for_each(|_| _ = scope.spawn(join));
+            let found = self.without_advice();
+            join();
+            found
+        });
+        let _ = self.advised.set(search.into_inner().map(Search::advised));
+        Findings { advice: self.advised().map(best), ..found }
     }
 
     /// Advice that gains one percent or more; `None` if what predictions need is not known.
     pub fn advised(&self) -> Option<&Advised> {
-        let advised = || advised_along(self.recording, self.critical());
-        self.advised.get_or_init(advised).as_ref()
+        let advise = || {
+            let rules = AdviceRules::built_in();
+            let search = Search::along(self.recording, self.critical(), &rules, ADVICE_MIN_PERCENT);
+            std::thread::scope(|scope| {
+                (0..helpers(self.recording)).for_each(|_| _ = scope.spawn(|| search.join()));
+                search.join();
+            });
+            search.advised()
+        };
+        let knows = || self.recording.knows().all(ADVICE);
+        self.advised.get_or_init(|| knows().then(advise)).as_ref()
     }
 
-    /// All findings but the advice, which takes as long as a third of all else.
+    /// All findings but the advice, which takes as long as all else.
     pub fn without_advice(&self) -> Findings {
         self.prepare();
         let recording = self.recording;
@@ -200,11 +216,6 @@ const ADVICE: &[Quantity] =
 
 /// Advice that gains less, in percent of all, is left out.
 const ADVICE_MIN_PERCENT: f64 = 1.0;
-
-fn advised_along(recording: &Recording, path: Option<&CriticalPath>) -> Option<Advised> {
-    let advise = || advise_along(recording, path, &AdviceRules::built_in(), ADVICE_MIN_PERCENT);
-    recording.knows().all(ADVICE).then(advise)
-}
 
 /// The advice that the summary names: what surely pays, without what is part of better advice.
 fn best(advised: &Advised) -> Advised {

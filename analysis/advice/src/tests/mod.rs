@@ -12,7 +12,8 @@ use proctrace_scenes::{MS, Scene};
 
 use super::evidence::Evidence;
 use super::model::{Cut, Model};
-use super::{AdviceRules, advise, find_by};
+use super::search::Asked;
+use super::{AdviceRules, advise};
 
 /// System calls of x86-64.
 const NANOSLEEP: i16 = 35;
@@ -367,10 +368,14 @@ fn threads_find_what_one_finds() {
     let recording = job.load();
     let evidence = Evidence::of(&recording, 0.0);
     let rules = AdviceRules::built_in();
-    let alone = format!("{:#?}", find_by(&evidence, &rules, true));
+    let find_by = |threads: usize| {
+        let asked = Asked::first(&evidence);
+        std::thread::scope(|scope| {
+            (0..threads).for_each(|_| _ = scope.spawn(|| asked.ask(&evidence, &rules)));
+        });
+        format!("{:#?}", asked.found())
+    };
+    let alone = find_by(1);
     assert!(alone.matches("Found {").count() > 1, "{alone}");
-    for _ in 0..20 {
-        let evidence = Evidence::of(&recording, 0.0);
-        assert_eq!(format!("{:#?}", find_by(&evidence, &rules, false)), alone);
-    }
+    (0..20).for_each(|at| assert_eq!(find_by(2 + at % 4), alone));
 }
