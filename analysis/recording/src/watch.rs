@@ -43,7 +43,7 @@ pub const PHASES: usize = 4;
 /// Time between two readings by any of the samplers: those of all others fall on readings of the one with the shortest
 /// period, whatever its phase.
 const ANY_NS: u64 = PERIODS_NS[1] / PHASES as u64;
-const _: () = assert!(PERIODS_NS[0] / PHASES as u64 % ANY_NS == 0);
+const _: () = assert!((PERIODS_NS[0] / PHASES as u64).is_multiple_of(ANY_NS));
 const SAMPLERS: usize = PERIODS_NS.len() * PHASES;
 const PERIOD_MAX_NS: u64 = PERIODS_NS[0];
 
