@@ -159,7 +159,7 @@ impl<'a> Evidence<'a> {
         Some(self.command_numbered(self.command_number(process)?))
     }
 
-    /// The number of that word, which is in alphabetical order.
+    /// The number of that word; numbers are in alphabetical order of the words.
     pub(crate) fn command_number(&self, process: u32) -> Option<u32> {
         self.command_of.get(self.own_template_number(process)? as usize).copied()
     }
@@ -329,7 +329,7 @@ impl<'a> Evidence<'a> {
     pub(crate) fn earlier_ns_without(&self, processes: &[u32]) -> Option<u64> {
         let tasks = self.tasks(processes);
         let known = |(of, earlier_ns): &(Bits, u64)| (*of == tasks).then_some(*earlier_ns);
-        // Kept meanwhile, so that no question is answered twice.
+        // Locked while it is answered, so that no question is answered twice.
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(earlier_ns) = earlier.iter().find_map(known) {
             return Some(earlier_ns);

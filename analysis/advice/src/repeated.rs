@@ -66,9 +66,9 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
     }
     // Other input, or another answer: what was read and written shows it, though not all of it.
     let bytes = |run: &u32| evidence.recording.bytes_used_by(evidence.process(*run));
-    let [asked, answered, _] = bytes(first);
+    let [read, written, _] = bytes(first);
     // Whoever writes files has not only an answer.
-    let is_another = |run: &u32| bytes(run) != [asked, answered, 0];
+    let is_another = |run: &u32| bytes(run) != [read, written, 0];
     if later.iter().any(is_another) {
         return None;
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread::{available_parallelism, scope};
+use std::thread::{Builder, available_parallelism, scope};
 
 use proctrace_findings::Advised;
 use proctrace_overview::path::CriticalPath;
@@ -19,7 +19,7 @@ use super::{
     wrappers,
 };
 
-/// Maximum number of threads: one detector reads all processes as long as four others.
+/// Maximum number of threads: the detector that takes longest takes as long as four others.
 const THREADS_MAX: usize = 4;
 /// Minimum number of processes for which threads are worth starting.
 const PROCESSES_MIN: usize = 1 << 14;
@@ -86,16 +86,31 @@ impl Asked {
 /// Asks all detectors, on several cores if the recording is large.
 pub(crate) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     let asked = Asked::first(evidence);
-    let others = helpers(evidence.recording);
-    scope(|scope| {
-        (0..others).for_each(|_| _ = scope.spawn(|| asked.ask(evidence, rules)));
-        asked.ask(evidence, rules);
-    });
+    with_helpers(helper_threads(evidence.recording), || asked.ask(evidence, rules), || ());
     asked.found()
 }
 
-/// Threads that are worth starting beside this one.
-pub fn helpers(recording: &Recording) -> usize {
+/// Does something else while up to this number of threads do the work, and then joins them. The work is done without
+/// those that cannot be started.
+pub fn with_helpers<T>(
+    threads: usize,
+    work: impl Fn() + Sync,
+    something_else: impl FnOnce() -> T,
+) -> T {
+    scope(|scope| {
+        let start = |_| Builder::new().name("advise".into()).spawn_scoped(scope, &work).ok();
+        let helpers: Vec<_> = (0..threads).map_while(start).collect();
+        let done = something_else();
+        work();
+        for helper in helpers {
+            helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+        done
+    })
+}
+
+/// Number of threads that are worth starting beside this one.
+pub fn helper_threads(recording: &Recording) -> usize {
     if recording.processes().len() < PROCESSES_MIN {
         return 0;
     }

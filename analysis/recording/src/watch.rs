@@ -40,8 +40,7 @@ use crate::process::Process;
 pub const PERIODS_NS: [u64; 2] = [30_000_000_000, 1_000_000_000];
 /// Samplers per period: their first readings are this fraction of a period apart.
 pub const PHASES: usize = 4;
-/// Time between two readings by any of the samplers: those of all others fall on readings of the one with the shortest
-/// period, whatever its phase.
+/// Time between two readings by any of the samplers: those with longer periods read when one with the shortest does.
 const ANY_NS: u64 = PERIODS_NS[1] / PHASES as u64;
 const _: () = assert!((PERIODS_NS[0] / PHASES as u64).is_multiple_of(ANY_NS));
 const SAMPLERS: usize = PERIODS_NS.len() * PHASES;
@@ -332,10 +331,12 @@ mod tests {
         #[test]
         fn nobody_looks_where_none_of_the_samplers_does(
             start in 0..3 * PERIODS_NS[1],
-            born in 0..70 * PERIODS_NS[1],
-            life in 0..2 * PERIODS_NS[1],
+            (born, off) in (0..300_u64, 0..3_u64),
+            (life, beyond) in (0..3_u64, 0..3_u64),
         ) {
-            let before = born + life;
+            // At a reading, just before and just after it.
+            let born = start + (born * ANY_NS + off).saturating_sub(1);
+            let before = born + life * ANY_NS + beyond;
             let looks = |period_ns: u64| {
                 let of_phase = move |phase| Sampler { period_ns, phase };
                 (0..PHASES).filter_map(move |phase| of_phase(phase).last_look_ns(start, before))

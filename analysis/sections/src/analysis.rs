@@ -9,7 +9,7 @@ use proctrace_findings::{
 };
 use proctrace_wire::Quantity;
 
-use proctrace_advice::{AdviceRules, Search, helpers};
+use proctrace_advice::{AdviceRules, Search, helper_threads, with_helpers};
 use proctrace_overview::path::{CriticalPath, Explained};
 use proctrace_overview::sums::Sums;
 use proctrace_overview::{
@@ -78,12 +78,8 @@ impl<'a> Analysis<'a> {
             Search::along(recording, path, rules, ADVICE_MIN_PERCENT)
         };
         let join = || search.get_or_init(search_along).join();
-        let found = std::thread::scope(|scope| {
-            (0..helpers(recording).max(1)).for_each(|_| _ = scope.spawn(join));
-            let found = self.without_advice();
-            join();
-            found
-        });
+        let threads = helper_threads(recording).max(1);
+        let found = with_helpers(threads, join, || self.without_advice());
         let _ = self.advised.set(search.into_inner().map(Search::advised));
         Findings { advice: self.advised().map(best), ..found }
     }
@@ -93,10 +89,7 @@ impl<'a> Analysis<'a> {
         let advise = || {
             let rules = AdviceRules::built_in();
             let search = Search::along(self.recording, self.critical(), &rules, ADVICE_MIN_PERCENT);
-            std::thread::scope(|scope| {
-                (0..helpers(self.recording)).for_each(|_| _ = scope.spawn(|| search.join()));
-                search.join();
-            });
+            with_helpers(helper_threads(self.recording), || search.join(), || ());
             search.advised()
         };
         let knows = || self.recording.knows().all(ADVICE);

@@ -366,9 +366,9 @@ fn threads_find_what_one_finds() {
         }
     }
     let recording = job.load();
-    let evidence = Evidence::of(&recording, 0.0);
     let rules = AdviceRules::built_in();
     let find_by = |threads: usize| {
+        let evidence = Evidence::of(&recording, 0.0);
         let asked = Asked::first(&evidence);
         std::thread::scope(|scope| {
             (0..threads).for_each(|_| _ = scope.spawn(|| asked.ask(&evidence, &rules)));

@@ -32,18 +32,36 @@ impl Loader<'_> {
         // Where it is not known whether they have, each is read.
         let mut read: FastMap<u64, u32> = FastMap::default();
         let mut concerned: FastMap<u32, Vec<usize>> = FastMap::default();
-        for at in left {
-            // Who executed nothing is what its forker was at the time of its birth.
-            let Some(run) = all[at].run() else { continue };
+        let mut note = |at: usize, run: u32| {
             let call = self.made.calls.get(run as usize).copied().filter(|call| *call != 0);
             let run = call.map_or(run, |call| *read.entry(call).or_insert(run));
             concerned.entry(run).or_default().push(at);
+        };
+        let mut inherits: FastMap<u32, Vec<(usize, u64)>> = FastMap::default();
+        for at in left {
+            // Who executed nothing is what its forker was at the time of its birth.
+            match all[at].run() {
+                Some(run) => note(at, run),
+                None => {
+                    if let Some((from, until_ns)) = self.inherits_from(at) {
+                        inherits.entry(from).or_default().push((at, until_ns));
+                    }
+                }
+            }
         }
+        let mut inherited: FastMap<usize, u32> = FastMap::default();
+        for (run, number) in self.made.runs.iter().zip(0..).filter(|_| !inherits.is_empty()) {
+            let of_run = inherits.get(&run.process).into_iter().flatten();
+            for (at, _) in of_run.filter(|(_, until_ns)| *until_ns >= run.time_ns) {
+                inherited.insert(*at, number);
+            }
+        }
+        inherited.into_iter().for_each(|(at, run)| note(at, run));
         if concerned.is_empty() {
             return;
         }
-        // Its record is known by its process and time. Times may be coarse or missing: those of one process at the same
-        // time are in order.
+        // Its record is known by its process and time. Times may be coarse or missing: execs of one process at the same
+        // time are in the order of its runs.
         let key = |run: &ProgramRun| (all[run.process as usize].serial, run.time_ns);
         let runs = &self.made.runs;
         let mut times_ns: Vec<u64> = Vec::new();
@@ -81,6 +99,19 @@ impl Loader<'_> {
         self.made.left_lines = lines;
     }
 
+    /// The process whose program a process ran that executed nothing, and until when. What an attached process ran is
+    /// told only after the records of its children; what it ran itself may not be known.
+    fn inherits_from(&self, at: usize) -> Option<(u32, u64)> {
+        let all = &self.made.processes;
+        let (mut of, mut until_ns) = (at, u64::MAX);
+        while all[of].execs == 0 {
+            let born_here = Some(of).filter(|of| !all[*of].was_there())?;
+            until_ns = all[born_here].born_ns;
+            of = all[born_here].parent().filter(|parent| *parent < of)?;
+        }
+        Some((u32::try_from(of).ok()?, until_ns))
+    }
+
     fn left_since_ns(&self, reader: &Reader<BufReader<File>>) -> Option<u64> {
         let made = &self.made;
         if made.header.command.is_empty() {
@@ -99,7 +130,37 @@ impl Loader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{S, Scene};
+    use proctrace_classify::Rules;
+    use proctrace_trace::{Reader, Writer};
+    use proctrace_wire::{Frames, Stream};
+
+    use crate::Recording;
+    use crate::testing::{MS, S, Scene};
+
+    /// The command lines of processes, from the third on, of a scene whose lifecycle is written in blocks of a few
+    /// records with their own times.
+    fn lines(scene: &Scene) -> Vec<Option<String>> {
+        let whole = scene.file(Some((5 * S, 0, 0)));
+        let mut reader = Reader::open(whole.path()).unwrap();
+        let mut writer = Writer::new(Vec::new(), &reader.header().clone()).unwrap();
+        while let Some(block) = reader.next_block() {
+            let frames: Vec<_> = Frames::new(&block.bytes).flatten().collect();
+            let some = if block.info.stream == Stream::Lifecycle { 2 } else { usize::MAX };
+            for frames in frames.chunks(some) {
+                let bytes: Vec<u8> = frames.iter().flat_map(|frame| frame.bytes).copied().collect();
+                let times = || frames.iter().map(|frame| frame.head.time_ns);
+                let (first_ns, last_ns) = (times().min().unwrap(), times().max().unwrap());
+                let records = u32::try_from(frames.len()).unwrap();
+                writer.append(block.info.stream, records, first_ns, last_ns, &bytes).unwrap();
+            }
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let trailer = reader.trailer().unwrap();
+        std::fs::write(file.path(), writer.finish(trailer).unwrap().0).unwrap();
+        let recording = Recording::load(file.path(), &Rules::built_in()).unwrap();
+        let all = 2..recording.processes().len();
+        all.map(|at| recording.left_line_of(at).map(str::to_owned)).collect()
+    }
 
     /// Daemons with the same command line, one that executes twice at the same time, one of another command line, and
     /// one that only forked, before its parent became something else.
@@ -112,21 +173,29 @@ mod tests {
             scene.fork(S, 2, daemon);
         }
         scene.exec_with(2 * S, 3, "/bin/d", &["d", "1"], (0, 0));
-        scene.exec_with(2 * S, 4, "/bin/sh", &["sh", "-c", "exec d 1"], (0, 0));
-        scene.exec_with(2 * S, 4, "/bin/d", &["d", "1"], (0, 0));
-        scene.exec_with(2 * S, 5, "/bin/d", &["d", "2"], (0, 0));
-        scene.exec_with(2 * S, 6, "/bin/d", &["d", "1"], (0, 0));
+        scene.exec_with(2 * S, 4, "/bin/sh", &["sh", "-c", "exec d 4"], (0, 0));
+        scene.exec_with(2 * S, 4, "/bin/d", &["d", "4"], (0, 0));
+        scene.exec_with(2 * S, 5, "/bin/d", &["d", "5"], (0, 0));
+        scene.exec_with(3 * S, 6, "/bin/d", &["d", "1"], (0, 0));
         scene.exec_with(3 * S, 2, "/bin/true", &["true"], (0, 0));
-        scene.exec_with(3 * S, 6, "/bin/e", &["e", "of", "6"], (0, 0));
         scene.exit(4 * S, 2, (0, 0)).exit(5 * S, 1, (0, 0));
         for daemon in 3..8 {
             scene.exit(9 * S, daemon, (0, 0));
         }
-        let recording = scene.load(Some((5 * S, 0, 0)));
-        let lines: Vec<_> = (2..7).map(|at| recording.left_line_of(at)).collect();
         assert_eq!(
-            lines,
-            [Some("d 1"), Some("d 1"), Some("d 2"), Some("e of 6"), Some("sh job.sh")]
+            lines(&scene),
+            ["d 1", "d 4", "d 5", "d 1", "sh job.sh"].map(|it| Some(it.into()))
         );
+    }
+
+    /// What an attached process ran is recorded behind the records of its children, with an earlier time.
+    #[test]
+    fn children_of_attached_processes_have_what_these_ran() {
+        let mut scene = Scene::new(1, S);
+        scene.exec_with(0, 1, "/bin/sh", &["sh", "job.sh"], (0, 0));
+        scene.there_before(MS, 2, S).fork(2 * MS, 2, 3);
+        scene.exec_with(MS, 2, "/bin/old", &["old", "--daemon"], (0, 0));
+        scene.exit(S, 2, (0, 0)).exit(5 * S, 1, (0, 0)).exit(9 * S, 3, (0, 0));
+        assert_eq!(lines(&scene), [Some("old --daemon".into())]);
     }
 }

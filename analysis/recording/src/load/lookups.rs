@@ -29,8 +29,7 @@ const AT_FDCWD: i32 = -100;
 /// Position of opens in `Family::ALL`.
 const OPEN: u8 = 0;
 
-/// The keys under which a look-up is counted. They are resolved once per full record: nearly all
-/// other look-ups repeat one of these.
+/// The keys under which a look-up is counted. They are resolved once per path, errno and family.
 #[derive(Debug, Clone, Copy)]
 struct LookupKeys {
     /// Kind of the look-up: failed, or something that is no failure.
@@ -89,7 +88,7 @@ impl Places {
         }
         let path_number =
             self.paths.number_of(if unread { b"?" } else { path }, miss.error, family);
-        // A path is read in full once for each number that the recorder gives it, and often.
+        // A path is recorded in full each time that the recorder gives it a number.
         if let Some(Some(known)) = self.known.get(path_number as usize).filter(|_| !unread) {
             return *known;
         }
