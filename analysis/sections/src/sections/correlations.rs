@@ -251,7 +251,7 @@ fn pairs(found: &Correlations) -> Table {
     };
     let (left_out, unknown) = (without_r(true), without_r(false));
     let mut table = Table::new("correlations", "Correlations over time, strongest first")
-        .rows_need(&[])
+        .rows_need(&[Quantity::Times])
         .text("series", "series", rows.iter().map(|(a, _, _)| found.series[*a].clone()))
         .text("other", "and", rows.iter().map(|(_, b, _)| found.series[*b].clone()))
         .real("r", "r", Unit::Coefficient, of(&found.r))
@@ -301,7 +301,7 @@ fn lags(found: &Correlations) -> Table {
         })
         .collect();
     Table::new("correlation_lags", "Lags between series")
-        .rows_need(&[])
+        .rows_need(&[Quantity::Times])
         .text("first", "first", rows.iter().map(|row| found.series[row.0].clone()))
         .text("then", "then", rows.iter().map(|row| found.series[row.1].clone()))
         .whole(
@@ -360,7 +360,7 @@ fn matrix(found: &Correlations, knows: &Knows) -> Table {
     let rows = if tells(found) { found.series.len() } else { 0 };
     let sample = format!("n = {} bins of {} s", count(found.n as u64), found.bin_ns as f64 / 1e9);
     let mut table = Table::new(MATRIX, "Correlations over time: Pearson's r")
-        .rows_need(&[])
+        .rows_need(&[Quantity::Times])
         .in_whole()
         .text("series", "", found.series[..rows].iter().cloned());
     for (at, (series, name, title)) in COLUMNS.into_iter().enumerate() {
@@ -410,7 +410,7 @@ fn signs(found: &Correlations) -> Table {
         rows.iter().map(|(a, b, _)| matrix[*a][*b]).collect()
     };
     Table::new("correlation_signs", "Comparison with the signs found by ALICE")
-        .rows_need(&[])
+        .rows_need(&[Quantity::Times])
         .text("series", "series", rows.iter().map(|(a, _, _)| found.series[*a].clone()))
         .text("other", "and", rows.iter().map(|(_, b, _)| found.series[*b].clone()))
         .text("expected", "ALICE", rows.iter().map(|(_, _, sign)| sign.to_string()))
