@@ -55,7 +55,7 @@ pub use self::observed::observed;
 pub use self::places::places;
 pub use self::rules::AdviceRules;
 use self::search::find;
-pub use self::search::{Search, helper_threads, with_helpers};
+pub use self::search::{Search, helper_threads};
 
 /// Instead of the number of a parent or a forker that is not known.
 const NOBODY: u32 = u32::MAX;

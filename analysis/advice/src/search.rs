@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread::{Builder, available_parallelism, scope};
+use std::thread::available_parallelism;
 
 use proctrace_findings::Advised;
 use proctrace_overview::path::CriticalPath;
 use proctrace_recording::Recording;
+use proctrace_recording::at_once::with_helpers;
 
 use super::evidence::Evidence;
 use super::rules::AdviceRules;
@@ -88,25 +89,6 @@ pub(crate) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     let asked = Asked::first(evidence);
     with_helpers(helper_threads(evidence.recording), || asked.ask(evidence, rules), || ());
     asked.found()
-}
-
-/// Does something else while up to this number of threads do the work, and then joins them. The work is done without
-/// those that cannot be started.
-pub fn with_helpers<T>(
-    threads: usize,
-    work: impl Fn() + Sync,
-    something_else: impl FnOnce() -> T,
-) -> T {
-    scope(|scope| {
-        let start = |_| Builder::new().name("advise".into()).spawn_scoped(scope, &work).ok();
-        let helpers: Vec<_> = (0..threads).map_while(start).collect();
-        let done = something_else();
-        work();
-        for helper in helpers {
-            helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        }
-        done
-    })
 }
 
 /// Number of threads that are worth starting beside this one.

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![expect(missing_docs, reason = "fields are named after what they hold, with their unit")]
 
+pub mod at_once;
 pub mod bin_series;
 pub mod bins;
 pub mod books;

@@ -9,13 +9,14 @@ use proctrace_findings::{
 };
 use proctrace_wire::Quantity;
 
-use proctrace_advice::{AdviceRules, Search, helper_threads, with_helpers};
+use proctrace_advice::{AdviceRules, Search, helper_threads};
 use proctrace_overview::path::{CriticalPath, Explained};
 use proctrace_overview::sums::Sums;
 use proctrace_overview::{
     blind_spots, ends, lookups, memory, path_findings, phases, programs, summary,
 };
 use proctrace_recording::Recording;
+use proctrace_recording::at_once::{both, with_helpers};
 use proctrace_recording::books::waits::Accounting;
 use proctrace_recording::books::{detached, laws};
 
@@ -131,13 +132,12 @@ impl<'a> Analysis<'a> {
             return;
         }
         let recording = self.recording;
-        let (sums, accounting, mut summary) = std::thread::scope(|scope| {
-            let sums = scope.spawn(|| Sums::of(recording));
+        let accounts = || {
             let accounting = Accounting::of(recording);
             let summary = summary::without_lives(recording, &accounting);
-            let sums = sums.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (sums, accounting, summary)
-        });
+            (accounting, summary)
+        };
+        let (sums, (accounting, mut summary)) = both(|| Sums::of(recording), accounts);
         let life_ns = sums.life_median_ns();
         summary.median_life_ns = life_ns.filter(|_| summary::knows_lives(recording, &summary));
         // If a cell was set in the meantime, its value is the same.

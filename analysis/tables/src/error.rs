@@ -15,7 +15,7 @@ pub enum TableError {
     /// A table could not be computed.
     #[error("cannot compute a table")]
     Table(#[from] polars::error::PolarsError),
-    /// No memory for the stack on which a query is answered.
-    #[error("cannot start a thread for the query")]
-    Stack(#[source] std::io::Error),
+    /// No thread can be started, for instance since the user has too many already.
+    #[error("cannot start a thread for tables")]
+    Threads(#[source] std::io::Error),
 }

@@ -19,6 +19,7 @@ use sqlparser::parser::{Parser, ParserOptions};
 use super::names::name_columns;
 use super::parts::{Parts, is_one_of};
 use super::size;
+use super::threads::on_large_stack;
 
 /// Functions for which the engine returns unsigned 32-bit numbers.
 const UNSIGNED: [&str; 8] = [
@@ -35,7 +36,8 @@ const UNSIGNED: [&str; 8] = [
 /// The SQL with signed counts, or an error message that suggests what to write instead.
 pub(crate) fn guarded(sql: &str) -> Result<String, String> {
     size::check(sql)?;
-    size::on_large_stack(|| read(sql)).unwrap_or_else(|error| Err(error.to_string()))
+    on_large_stack(|| read(sql))
+        .unwrap_or_else(|error| Err(format!("cannot start a thread to read the SQL: {error}")))
 }
 
 fn read(sql: &str) -> Result<String, String> {

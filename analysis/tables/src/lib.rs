@@ -24,6 +24,7 @@ mod rows;
 mod schema;
 mod size;
 mod stepping;
+mod threads;
 mod waiting;
 mod words;
 
@@ -61,6 +62,7 @@ pub(crate) fn stream(
     wanted: &Wanted,
     sink: Sink<'_>,
 ) -> Result<(), TableError> {
+    threads::can_start().map_err(TableError::Threads)?;
     let names = Names::of(recording);
     let wanted = &wanted.clone().of(recording);
     for schema in tables.iter().copied() {

@@ -8,7 +8,8 @@ use crate::error::TableError;
 use crate::frame::Wanted;
 use crate::guard::guarded;
 use crate::query::QueryError;
-use crate::size::{check, on_large_stack};
+use crate::size::check;
+use crate::threads::on_large_stack;
 use crate::words::{Mentioned, with_plain_numbers};
 
 /// A query on given tables, under the same rules as queries on recordings.
@@ -51,7 +52,7 @@ impl TablesQuery {
     /// # Errors
     /// If the SQL is invalid, or refers to something that does not exist.
     pub fn answer(self, frames: Vec<(&str, DataFrame)>) -> Result<Answer, QueryError> {
-        on_large_stack(|| self.evaluate(frames)).map_err(TableError::Stack)?
+        on_large_stack(|| self.evaluate(frames)).map_err(TableError::Threads)?
     }
 
     fn evaluate(self, frames: Vec<(&str, DataFrame)>) -> Result<Answer, QueryError> {

@@ -17,8 +17,9 @@ use crate::error::TableError;
 use crate::frame::{RECORDING, Wanted, named};
 use crate::guard::guarded;
 use crate::schema::TableSchema;
-use crate::size::{check, on_large_stack};
+use crate::size::check;
 use crate::stream;
+use crate::threads::on_large_stack;
 use crate::words::{Mentioned, with_plain_numbers};
 
 /// Errors of a query.
@@ -175,7 +176,7 @@ impl Query {
     /// # Errors
     /// If the SQL is invalid, or refers to something that does not exist.
     pub fn answer(self) -> Result<Answer, QueryError> {
-        on_large_stack(|| self.evaluate()).map_err(TableError::Stack)?
+        on_large_stack(|| self.evaluate()).map_err(TableError::Threads)?
     }
 
     fn evaluate(self) -> Result<Answer, QueryError> {

@@ -1,5 +1,4 @@
-//! Refuses SQL that is too long or too deeply nested for those who read it, before anybody reads it, and lets them
-//! read the rest on a stack that is large enough.
+//! Refuses SQL that is too long or too deeply nested for those who read it, before anybody reads it.
 //!
 //! `1+1+…` becomes a tree as deep as the text has signs, a chain of UNION one as deep as it has queries. The parser
 //! builds both without recursion, but everything after it recurs: checks, printing, the engine, even freeing the tree.
@@ -12,11 +11,7 @@ const BYTES_MAX: usize = 1 << 20;
 
 /// Most words and signs, not counting the elements of lists: no tree is deeper than this. The longest question of a
 /// fleet has a fifth of them.
-const PARTS_MAX: usize = 2_000;
-
-/// Stack for reading and answering a query of [`PARTS_MAX`] parts. Only what is used of it takes memory. With the
-/// parts of polars that are not optimized (Cargo.toml), 2,400 levels fit.
-const STACK_BYTES: usize = 256 << 20;
+pub(crate) const PARTS_MAX: usize = 2_000;
 
 /// Refuses SQL that is too large.
 ///
@@ -50,20 +45,6 @@ fn parts(tokens: &[Token]) -> usize {
         }
     };
     (0..tokens.len()).filter(|at| nests(*at)).count()
-}
-
-/// Does something with a query of an allowed size, on a stack that is large enough for it.
-///
-/// # Errors
-/// If there is no memory for the stack.
-pub(crate) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .name("proctrace-query".into())
-            .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, work)?;
-        Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ pub fn option(
 }
 
 /// Proposes to record a word that is no command of this program, but another program, or names the program that has it.
+/// Lists the commands of a command that was given something else.
 pub fn command(error: &clap::Error, definition: &clap::Command) -> Option<String> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
@@ -55,7 +56,18 @@ pub fn command(error: &clap::Error, definition: &clap::Command) -> Option<String
         return None;
     };
     let program = definition.get_name();
-    let is_first = std::env::args_os().nth(1).is_some_and(|given| given == OsStr::new(word));
+    let given = std::env::args_os().nth(1);
+    let group = given.as_ref().and_then(|given| definition.find_subcommand(given));
+    if let Some(group) = group {
+        let names: Vec<_> = group
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set() && command.get_name() != "help")
+            .map(clap::Command::get_name)
+            .collect();
+        let (group, names) = (group.get_name(), names.join(", "));
+        return Some(format!("  tip: behind '{program} {group}' comes one of: {names}\n"));
+    }
+    let is_first = given.is_some_and(|given| given == OsStr::new(word));
     if is_first && is_command(word) {
         return Some(format!("  tip: it is a command of proctrace; {program} only records\n"));
     }

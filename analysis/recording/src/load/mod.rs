@@ -30,6 +30,7 @@ use proctrace_trace::{Damage, Header, Meter, Reader};
 use proctrace_wire::Quantity;
 
 use crate::Recording;
+use crate::at_once::both;
 use crate::bins::Point;
 use crate::error::AnalysisError;
 use crate::knowledge::Knows;
@@ -251,11 +252,7 @@ impl<'a> Loader<'a> {
             self.take_lookups(found);
             return done;
         };
-        let (done, found) = std::thread::scope(|scope| {
-            let found = scope.spawn(|| who.read_lookups(&mut other));
-            let done = meanwhile(self, reader);
-            (done, found.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        });
+        let (found, done) = both(|| who.read_lookups(&mut other), || meanwhile(self, reader));
         self.note_damage(&other);
         self.take_lookups(found);
         done

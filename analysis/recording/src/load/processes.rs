@@ -1,9 +1,12 @@
 //! From tasks to processes: when each ended, which process could wait for it, what it used.
 
+use std::sync::{Mutex, PoisonError};
+
 use proctrace_classify::fast::FastSet;
 use proctrace_replay::CpuTime;
 
 use super::Loader;
+use crate::at_once::with_helpers;
 use crate::counts::Totals;
 use crate::process::Process;
 use crate::split::divide;
@@ -71,17 +74,19 @@ impl Loader<'_> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let part = processes.len().div_ceil(cores).max(PART_MIN);
         let this = &*self;
-        let totals = std::thread::scope(|scope| {
-            let mut parts = processes.chunks_mut(part);
-            let first = parts.next().unwrap_or_default();
-            let others: Vec<_> = parts.map(|part| scope.spawn(|| this.sum_up(part))).collect();
-            let mut totals = this.sum_up(first);
-            for part in others {
-                let part = part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                totals = totals.plus(&part);
+        let threads = processes.len().div_ceil(part).saturating_sub(1);
+        let parts = Mutex::new(processes.chunks_mut(part));
+        let totals = Mutex::new(Totals::default());
+        let work = || {
+            let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+            while let Some(part) = next() {
+                let of_part = this.sum_up(part);
+                let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
+                *totals = totals.plus(&of_part);
             }
-            totals
-        });
+        };
+        with_helpers(threads, work, || ());
+        let totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
         (self.made.processes, self.made.totals) = (processes, totals);
     }
 

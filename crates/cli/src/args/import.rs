@@ -9,6 +9,7 @@ use super::DEFAULT_TRACE;
 /// Turn a log of strace or prmon into a recording.
 #[derive(Debug, Args)]
 #[command(
+    subcommand_value_name = "KIND",
     long_about = "Turn a log of strace or prmon into a recording.\n\n\
         All commands that read recordings read the result. What the log does not contain, such as \
         CPU time, is shown as not known, never as 0. docs/import.md says what each kind of log \

@@ -1,10 +1,12 @@
 //! Failures during and after recording: a killed recorder, a full disk, a damaged file.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::common::stage::Stage;
 use crate::common::{Recorder, fixture, header, proctrace, u64_of};
 
 /// Polls until `done`, or fails after a time that no healthy run needs.
@@ -357,4 +359,55 @@ mod root {
         assert_eq!(run.status.code(), Some(125));
         assert_eq!(fs::read(&target).unwrap(), b"precious");
     }
+
+    /// A user, or a container, that has as many processes as it may.
+    #[test]
+    fn where_no_thread_can_be_started_all_is_the_same() {
+        let stage = Stage::new();
+        let (log, trace) = (stage.path("job.log"), stage.path("job.ptrace"));
+        fs::write(&log, log_of_processes(40_000)).unwrap();
+        let imported = proctrace().args(["import", "strace", "-o"]).args([&trace, &log]).output();
+        assert!(imported.unwrap().status.success());
+        fs::set_permissions(&trace, fs::Permissions::from_mode(0o644)).unwrap();
+        let program = stage.path("proctrace");
+        let alone = |arguments: &[&str]| {
+            let mut prlimit = stage.as_user("prlimit");
+            prlimit.arg("--nproc=1").arg(&program).args(arguments).arg(&trace).output().unwrap()
+        };
+        for arguments in [
+            &["check"][..],
+            &["report", "--all"],
+            &["report", "--json"],
+            &["advise", "--json"],
+            &["metrics"],
+        ] {
+            let (alone, usual) =
+                (alone(arguments), proctrace().args(arguments).arg(&trace).output().unwrap());
+            assert!(usual.status.success() && usual.stdout.len() > 200, "{arguments:?}: {usual:?}");
+            assert_eq!(alone, usual, "{arguments:?}");
+        }
+        // The engine of tables must have threads.
+        for arguments in [&["query", "SELECT 1 FROM processes"][..], &["export", "all.parquet"]] {
+            let alone = alone(arguments);
+            let said = String::from_utf8(alone.stderr).unwrap();
+            assert!(said.contains("cannot start a thread"), "{arguments:?}: {said}");
+            assert!(!said.contains("panicked") && alone.status.code() != Some(101), "{said}");
+        }
+    }
+}
+
+/// What strace says of this many processes, each of which looks for a file in vain.
+fn log_of_processes(processes: u32) -> String {
+    let mut log =
+        String::from("1 1700000000.000000 execve(\"/bin/sh\", [\"sh\"], 0x1 /* 0 vars */) = 0\n");
+    for pid in 2..processes + 2 {
+        let at = f64::from(pid) * 0.001 + 1.7e9;
+        log += &format!("1 {at:.6} clone(child_stack=NULL, flags=SIGCHLD) = {pid}\n");
+        log += &format!(
+            "{pid} {at:.6} open(\"/no/{}\", O_RDONLY) = -1 ENOENT (No such file or directory)\n",
+            pid % 7
+        );
+        log += &format!("{pid} {:.6} +++ exited with 0 +++\n", at + 0.0005);
+    }
+    log
 }

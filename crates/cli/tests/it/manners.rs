@@ -103,6 +103,9 @@ fn who_does_not_know_the_words_is_told_them() {
     let (code, said) = asked(&["ls", "-l"]);
     assert_eq!(code, 2);
     assert!(said.contains("proctrace record -- ls -l"), "{said}");
+    let (code, said) = asked(&["import", "job.log"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("behind 'proctrace import' comes one of: strace, prmon"), "{said}");
     let (code, said) = asked(&["report"]);
     assert_eq!(code, 1);
     assert!(said.contains("record first: sudo proctrace record -- COMMAND"), "{said}");
