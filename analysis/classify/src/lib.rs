@@ -21,6 +21,7 @@ pub mod pattern;
 pub mod random;
 mod resolve;
 mod rules;
+pub mod sparse;
 pub mod steps;
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ pub mod lines;
 pub mod live_steps;
 pub mod load;
 pub mod marks;
-pub mod membership;
+mod membership;
 pub mod misses;
 pub mod opened;
 pub mod order;
@@ -46,6 +46,7 @@ extern crate self as proctrace_recording;
 use std::ops::Range;
 
 use proctrace_classify::fast::{Bits, FastMap};
+use proctrace_classify::sparse::Sparse;
 use proctrace_classify::{Classification, Program};
 use proctrace_replay::{CpuTime, scale};
 use proctrace_trace::{Damage, Header, Knowledge, Trailer};
@@ -116,7 +117,9 @@ pub struct Recording {
     pub(crate) memory_readings: Vec<MemoryReading>,
     pub(crate) waits: Vec<Wait>,
     /// Tasks and their forkers, by task, where [`Recording::forker_of`] could not tell otherwise.
-    pub(crate) forkers: Vec<(u32, u32)>,
+    pub(crate) forkers: Sparse<u32>,
+    /// Tasks that forked processes, by process, other than the first task of their own process.
+    pub(crate) forked_by_thread: Sparse<u32>,
     /// Processes that shared the memory of their forker until their exec: vfork(2), posix_spawn(3).
     pub(crate) sharers: Bits,
     pub(crate) signals: Vec<SentSignal>,
@@ -174,7 +177,8 @@ impl Recording {
             totals: Totals::default(),
             memory_readings: Vec::new(),
             waits: Vec::new(),
-            forkers: Vec::new(),
+            forkers: Sparse::default(),
+            forked_by_thread: Sparse::default(),
             sharers: Bits::default(),
             signals: Vec::new(),
             oom_killed: Vec::new(),
@@ -279,16 +283,17 @@ impl Recording {
 
     /// Index of the task that forked a task; `None` for the command, or where it is not known.
     pub fn forker_of(&self, task: usize) -> Option<usize> {
-        let exception = self.forkers.binary_search_by_key(&task, |(task, _)| *task as usize);
-        if let Ok(at) = exception {
-            return Some(self.forkers[at].1 as usize);
+        if let Some(forker) = self.forkers.get(task) {
+            return Some(*forker as usize);
         }
-        let process = &self.processes[self.tasks[task].process()];
+        let at = self.tasks[task].process();
+        let process = &self.processes[at];
         if self.tasks[task].is_thread {
             return process.tasks().next();
         }
         let parent = process.parent()?;
-        process.forked_by_thread().or_else(|| self.processes[parent].tasks().next())
+        let thread = self.forked_by_thread.get(at).map(|task| *task as usize);
+        thread.or_else(|| self.processes[parent].tasks().next())
     }
 
     /// Number of the program that the forker of a process was running at the time.

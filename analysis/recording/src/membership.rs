@@ -3,18 +3,19 @@
 
 use std::collections::HashMap;
 
-use proctrace_classify::fast::{Bits, FastMap};
+use proctrace_classify::sparse::Sparse;
 
-use crate::process::{Process, ProgramRun};
+use crate::Recording;
+use crate::process::Process;
 use crate::task::Task;
 
 /// A time per process that is the same for nearly all; only exceptions take memory.
-#[derive(Debug, Default)]
-pub struct Times {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Times {
     usual_ns: u64,
     len: usize,
-    are_others: Bits,
-    others: FastMap<usize, u64>,
+    /// The exceptions, with the index of their process.
+    pub(crate) others: Sparse<u64>,
 }
 
 impl Times {
@@ -24,25 +25,14 @@ impl Times {
 
     fn push(&mut self, time_ns: u64) {
         if time_ns != self.usual_ns {
-            self.are_others.insert(self.len);
-            self.others.insert(self.len, time_ns);
+            self.others.push(self.len, time_ns);
         }
         self.len += 1;
     }
 
     #[inline]
-    fn of(&self, process: usize) -> u64 {
-        if !self.are_others.contains(process) {
-            return self.usual_ns;
-        }
-        self.others.get(&process).copied().unwrap_or(self.usual_ns)
-    }
-
-    /// The exceptions, with the index of their process, in order.
-    pub fn others(&self) -> Vec<(usize, u64)> {
-        let mut others: Vec<_> = self.others.iter().map(|(at, time_ns)| (*at, *time_ns)).collect();
-        others.sort_unstable();
-        others
+    pub(crate) fn of(&self, process: usize) -> u64 {
+        self.others.get(process).copied().unwrap_or(self.usual_ns)
     }
 }
 
@@ -55,14 +45,14 @@ impl<const N: usize> PartialEq<[u64; N]> for Times {
 
 /// Time at which each process, and the CPU time it used, becomes invisible.
 #[derive(Debug, Default)]
-pub struct Membership {
+pub(crate) struct Membership {
     /// Time at which a live process stops being a descendant of the command, because an ancestor
     /// has ended and a process outside the tree has adopted it; `u64::MAX`: it stays until it ends.
     pub(crate) leaves_ns: Times,
     /// Time at which its CPU time drops out of the counters of all members, its own as well as
     /// those of the process that waited for it; `u64::MAX`: never. An ended child is assumed to be
     /// waited for at once.
-    pub forgotten_ns: Times,
+    pub(crate) forgotten_ns: Times,
     /// Time until which its CPU time is in no counter found by following
     /// /proc/PID/task/PID/children alone. That file lists the children of the main thread, so
     /// children of other threads and their descendants are not found. 0: visible from birth.
@@ -75,7 +65,8 @@ impl Membership {
     ///
     /// A parent first seen after its child, which happens only if both predate the recording,
     /// counts as outside the tree: this rules out cycles, whatever a trace contains.
-    pub fn of(processes: &[Process], tasks: &[Task], runs: &[ProgramRun], launched: bool) -> Self {
+    pub(crate) fn of(recording: &Recording, launched: bool) -> Self {
+        let processes = &recording.processes;
         let mut leaves_ns = Times::usually(u64::MAX);
         let mut forgotten_ns = Times::usually(u64::MAX);
         for (at, process) in processes.iter().enumerate() {
@@ -110,7 +101,7 @@ impl Membership {
             leaves_ns.push(leaves);
             forgotten_ns.push(forgotten);
         }
-        let shown_ns = shown_ns(processes, tasks, runs);
+        let shown_ns = shown_ns(recording);
         let mut hidden_until_ns = Times::usually(0);
         for (at, process) in processes.iter().enumerate() {
             // Then it becomes invisible for other reasons.
@@ -124,19 +115,20 @@ impl Membership {
 /// Time from which on the CPU time of each process is in a counter that a reader of
 /// /proc/PID/task/PID/children finds: its own, once it descends through main threads only, or that
 /// of the process that waited for it, whose counters include the children of all its threads.
-fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[ProgramRun]) -> Times {
-    if processes.iter().all(|process| process.forked_by_thread().is_none()) {
+fn shown_ns(recording: &Recording) -> Times {
+    let Recording { processes, tasks, forked_by_thread, .. } = recording;
+    if forked_by_thread.is_empty() {
         return Times::usually(0);
     }
-    let execs = execs(processes, tasks, runs);
+    let execs = execs(recording);
     // When the live process itself can be found, and when the CPU time it used is counted.
     let (mut found_ns, mut counted_ns) = (Times::usually(0), Times::usually(0));
     for (at, process) in processes.iter().enumerate() {
         let ended_ns = process.ended_ns().unwrap_or(u64::MAX);
         let reaper = process.reaper().filter(|reaper| *reaper < at);
         let parent = process.parent().filter(|parent| *parent < at);
-        let listed_ns =
-            process.forked_by_thread().map_or(0, |task| listed_ns(process, &tasks[task], &execs));
+        let thread = forked_by_thread.get(at);
+        let listed_ns = thread.map_or(0, |task| listed_ns(process, &tasks[*task as usize], &execs));
         let found = parent.map_or(0, |parent| {
             let found = listed_ns.max(found_ns.of(parent));
             let parent_ended_ns = processes[parent].ended_ns().unwrap_or(u64::MAX);
@@ -168,11 +160,10 @@ fn listed_ns(process: &Process, forker: &Task, execs: &HashMap<usize, Vec<u64>>)
 }
 
 /// Times of the execs of processes whose threads other than the main one forked children, in order.
-fn execs(processes: &[Process], tasks: &[Task], runs: &[ProgramRun]) -> HashMap<usize, Vec<u64>> {
-    let mut execs: HashMap<usize, Vec<u64>> = processes
-        .iter()
-        .filter_map(|process| Some((tasks[process.forked_by_thread()?].process(), Vec::new())))
-        .collect();
+fn execs(recording: &Recording) -> HashMap<usize, Vec<u64>> {
+    let Recording { tasks, runs, forked_by_thread, .. } = recording;
+    let forker = |(_, task): (usize, &u32)| (tasks[*task as usize].process(), Vec::new());
+    let mut execs: HashMap<usize, Vec<u64>> = forked_by_thread.iter().map(forker).collect();
     for run in runs.iter().filter(|run| run.happened_here) {
         if let Some(times) = execs.get_mut(&(run.process as usize)) {
             times.push(run.time_ns);
@@ -187,8 +178,7 @@ mod tests {
     use crate::testing::{BEGIN_NS, MS, Scene, pid_of};
 
     fn of(scene: &Scene) -> Membership {
-        let recording = scene.load(None);
-        Membership::of(&recording.processes, &recording.tasks, &recording.runs, true)
+        Membership::of(&scene.load(None), true)
     }
 
     #[test]

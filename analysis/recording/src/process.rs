@@ -112,7 +112,6 @@ struct RareOfProcess {
     threads: Vec<u32>,
     /// If that is not its parent.
     reaper: Option<u32>,
-    forked_by_thread: Option<u32>,
     /// Program of its forker, if that has not called exec.
     spawned_by: Option<u32>,
     /// The end of one that lived for long.
@@ -369,17 +368,6 @@ impl Process {
         }
     }
 
-    /// Index of the task that forked it, if that was not the main thread of its process.
-    #[inline]
-    pub(crate) fn forked_by_thread(&self) -> Option<usize> {
-        self.rare.as_deref()?.forked_by_thread.map(|task| task as usize)
-    }
-
-    pub(crate) fn set_forked_by_thread(&mut self, task: Option<usize>) {
-        let task = task.and_then(|task| u32::try_from(task).ok());
-        self.set_rare(task, |rare| &mut rare.forked_by_thread);
-    }
-
     /// CPU time used before it was followed, and that of children it waited for; zero for most.
     #[inline]
     pub fn waits(&self) -> Waits {
@@ -458,7 +446,6 @@ mod tests {
     fn few_have_more_than_the_usual() {
         let mut process = Process::new(2, 2, 10, Some(3), 0);
         process.set_reaper(Some(3));
-        process.set_forked_by_thread(None);
         process.set_spawned_by(None);
         process.set_role(None);
         process.set_ended_ns(Some(20));
@@ -466,11 +453,10 @@ mod tests {
         assert_eq!(process.reaper(), Some(3));
         process.set_reaper(Some(0));
         assert_eq!((process.reaper(), process.parent()), (Some(0), Some(3)));
-        process.set_forked_by_thread(Some(7));
         process.set_spawned_by(Some(8));
         process.set_role(Some(9));
-        assert_eq!((process.forked_by_thread(), process.role()), (Some(7), Some(9)));
-        assert_eq!((process.spawned_by_program(), process.ended_ns()), (Some(8), Some(20)));
+        assert_eq!((process.spawned_by_program(), process.role()), (Some(8), Some(9)));
+        assert_eq!(process.ended_ns(), Some(20));
         process.set_reaper(None);
         assert_eq!((process.reaper(), process.is_root()), (None, false));
         // Without a parent, nobody could wait for it.

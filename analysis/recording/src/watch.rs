@@ -30,10 +30,11 @@
 use std::cmp::Ordering;
 
 use proctrace_classify::fast::{Bits, FastMap};
+use proctrace_classify::sparse::Sparse;
 use proctrace_replay::CpuTime;
 
 use crate::bins::Bins;
-use crate::membership::Membership;
+use crate::membership::{Membership, Times};
 use crate::process::Process;
 
 /// Sampling periods of the ps-like samplers: prmon's default interval, and one second.
@@ -108,9 +109,9 @@ pub struct Watch {
     /// Time at which the command, and with it its samplers, ended.
     pub until_ns: u64,
     /// Times at which processes left the tree, for the few that did.
-    leaves_ns: FastMap<usize, u64>,
+    leaves_ns: Times,
     /// Times at which the CPU time of processes dropped out of all counters of the tree, likewise.
-    pub forgotten_ns: Vec<(usize, u64)>,
+    pub forgotten_ns: Sparse<u64>,
     /// The tails and, for the processes that have one, its index.
     tail_of: FastMap<usize, u32>,
     has_tail: Bits,
@@ -119,27 +120,29 @@ pub struct Watch {
     pub outside: (Vec<f64>, Vec<f64>),
     /// Time until which the few children of threads other than the main one, and their descendants,
     /// are hidden.
-    hidden_until_ns: FastMap<usize, u64>,
-    /// The CPU time they had used by then: user and system time.
-    hidden_of: FastMap<usize, (f64, f64)>,
+    hidden_until_ns: Sparse<u64>,
+    /// The CPU time each of them had used by then: user and system time.
+    hidden_of: Vec<(f64, f64)>,
     /// Hidden CPU time by bin.
     pub hidden: (Vec<f64>, Vec<f64>),
 }
 
 impl Watch {
-    pub fn new(membership: &Membership, bins: &Bins, last_ns: u64, until_ns: u64) -> Self {
+    pub(crate) fn new(membership: Membership, bins: &Bins, last_ns: u64, until_ns: u64) -> Self {
+        let Membership { leaves_ns, forgotten_ns, hidden_until_ns } = membership;
+        let hidden_until_ns = hidden_until_ns.others;
         Self {
             start_ns: bins.start_ns,
             last_ns,
             until_ns,
-            leaves_ns: membership.leaves_ns.others().into_iter().collect(),
-            forgotten_ns: membership.forgotten_ns.others(),
+            leaves_ns,
+            forgotten_ns: forgotten_ns.others,
             tail_of: FastMap::default(),
             has_tail: Bits::default(),
             tails: Vec::new(),
             outside: (vec![0.0; bins.len()], vec![0.0; bins.len()]),
-            hidden_until_ns: membership.hidden_until_ns.others().into_iter().collect(),
-            hidden_of: FastMap::default(),
+            hidden_of: vec![(0.0, 0.0); hidden_until_ns.len()],
+            hidden_until_ns,
             hidden: (vec![0.0; bins.len()], vec![0.0; bins.len()]),
         }
     }
@@ -148,12 +151,7 @@ impl Watch {
     /// leaving the tree or the end of the command.
     fn until(&self, at: usize, process: &Process) -> (u64, bool) {
         let ended_ns = process.ended_ns().unwrap_or(self.last_ns).max(process.born_ns);
-        let leaves_ns = if self.leaves_ns.is_empty() {
-            u64::MAX
-        } else {
-            self.leaves_ns.get(&at).copied().unwrap_or(u64::MAX)
-        };
-        let until_ns = ended_ns.min(leaves_ns).min(self.until_ns).max(process.born_ns);
+        let until_ns = ended_ns.min(self.leaves_ns.of(at)).min(self.until_ns).max(process.born_ns);
         (until_ns, until_ns == ended_ns)
     }
 
@@ -217,13 +215,14 @@ impl Watch {
 
     /// Adds the part that was used while the process was hidden.
     fn hide(&mut self, bins: &Bins, at: usize, (from_ns, to_ns): (u64, u64), used: CpuTime) {
-        let Some(until_ns) = self.hidden_until_ns.get(&at).copied() else { return };
+        let Some(hidden) = self.hidden_until_ns.position(at) else { return };
+        let Some(until_ns) = self.hidden_until_ns.get(at).copied() else { return };
         let part = 1.0 - share_after(until_ns, from_ns, to_ns);
         if part <= 0.0 {
             return;
         }
         let (user_ns, system_ns) = (used.user_ns as f64 * part, used.system_ns as f64 * part);
-        let sum = self.hidden_of.entry(at).or_default();
+        let sum = &mut self.hidden_of[hidden];
         sum.0 += user_ns;
         sum.1 += system_ns;
         for (bin, share) in bins.shares(from_ns, to_ns.min(until_ns)) {
@@ -235,8 +234,8 @@ impl Watch {
     /// Times at which the CPU time of hidden processes becomes visible, or invisible for other
     /// reasons, and its amount: user and system time.
     pub fn shown(&self) -> Vec<(u64, (f64, f64))> {
-        let of = |(at, used): (&usize, &(f64, f64))| Some((*self.hidden_until_ns.get(at)?, *used));
-        let mut shown: Vec<_> = self.hidden_of.iter().filter_map(of).collect();
+        let until_ns = self.hidden_until_ns.iter().map(|(_, until_ns)| *until_ns);
+        let mut shown: Vec<_> = until_ns.zip(self.hidden_of.iter().copied()).collect();
         shown.sort_by(|a, b| {
             (a.0, a.1.0, a.1.1).partial_cmp(&(b.0, b.1.0, b.1.1)).unwrap_or(Ordering::Equal)
         });

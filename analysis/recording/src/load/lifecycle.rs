@@ -278,13 +278,15 @@ impl Loader<'_> {
         let forked_by_thread = match forker {
             // A sibling is attributed to the same thread as its forker, unless that was adopted.
             Some(at) if parent != forker => {
-                let forker = &self.made.processes[at];
-                forker.forked_by_thread().filter(|_| forker.parent() == parent)
+                let thread = self.made.forked_by_thread.get(at).copied();
+                thread.filter(|_| self.made.processes[at].parent() == parent)
             }
-            _ if fork.tid != fork.tgid => self.task_of_serial.get(fork.head.task),
+            _ if fork.tid != fork.tgid => self.task_of_serial.get(fork.head.task).map(number),
             _ => None,
         };
-        self.made.processes[at].set_forked_by_thread(forked_by_thread);
+        if let Some(thread) = forked_by_thread {
+            self.made.forked_by_thread.push(at, thread);
+        }
         self.note_forker(self.made.tasks.len() - 1, fork);
     }
 
@@ -292,7 +294,7 @@ impl Loader<'_> {
     fn note_forker(&mut self, task: usize, fork: &layout::Fork) {
         let Some(forker) = self.task_of_serial.get(fork.head.task) else { return };
         if self.made.waits_are_known() && self.made.forker_of(task) != Some(forker) {
-            self.made.forkers.push((number(task), number(forker)));
+            self.made.forkers.push(task, number(forker));
         }
     }
 

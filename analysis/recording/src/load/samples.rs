@@ -26,14 +26,13 @@ impl Loader<'_> {
     /// Determines which processes samplers of the command's tree could see, and until when.
     pub(super) fn prepare_watch(&mut self, reader: &Reader<BufReader<File>>) {
         let launched = !reader.header().command.is_empty();
-        let membership =
-            Membership::of(&self.made.processes, &self.made.tasks, &self.made.runs, launched);
+        let membership = Membership::of(&self.made, launched);
         let payload = reader.trailer().and_then(|trailer| trailer.payload.as_ref());
         let until_ns = payload
             .map(|payload| payload.exited_ns)
             .or_else(|| self.made.processes.first().filter(|_| launched)?.ended_ns())
             .unwrap_or(self.made.last_ns);
-        self.made.watch = Watch::new(&membership, &self.made.bins, self.made.last_ns, until_ns);
+        self.made.watch = Watch::new(membership, &self.made.bins, self.made.last_ns, until_ns);
     }
 
     /// Creates bins for everything that the other streams contain; task lifetimes are known by now.

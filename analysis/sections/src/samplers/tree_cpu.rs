@@ -55,11 +55,11 @@ impl TreeCpu {
         };
         let until_ns = watch.until_ns;
         let mut gone: Vec<(u64, Cpu)> = Vec::new();
-        for (at, when_ns) in &watch.forgotten_ns {
+        for (at, when_ns) in watch.forgotten_ns.iter() {
             if *when_ns < until_ns {
-                let cpu = recording.told_of(&recording.processes()[*at]);
+                let cpu = recording.told_of(&recording.processes()[at]);
                 let cpu = Cpu::from((cpu.user_ns as f64, cpu.system_ns as f64));
-                gone.push((*when_ns, cpu.minus(Cpu::from(watch.outside_of(*at)))));
+                gone.push((*when_ns, cpu.minus(Cpu::from(watch.outside_of(at)))));
             }
         }
         // Zombies remain visible until their parent ends.
