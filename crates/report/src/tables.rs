@@ -21,15 +21,15 @@ fn label(category: &Category) -> String {
     terminal(&category.name).into_owned()
 }
 
+/// The program that started most processes, with the share of these unless it started all; none where the program was
+/// run by processes that ran another one at their end.
 fn spawner(category: &Category) -> String {
-    if category.main_spawner_processes == category.processes {
-        terminal(&category.main_spawner).into_owned()
-    } else {
-        format!(
-            "{} ({})",
-            terminal(&category.main_spawner),
-            percent(category.main_spawner_processes.unwrap_or(0), category.processes.unwrap_or(0))
-        )
+    let name = terminal(&category.main_spawner).into_owned();
+    let processes = category.processes.unwrap_or(0);
+    match category.main_spawner_processes.unwrap_or(0) {
+        0 => name,
+        started if started == processes => name,
+        started => format!("{name} ({})", percent(started, processes)),
     }
 }
 

@@ -297,6 +297,7 @@ fn a_share_of_opens_is_not_one_of_all_look_ups() {
 #[test]
 fn programs_come_by_cpu_time_and_the_numerous_are_named_below() {
     let mut findings = findings(1_000);
+    let usual = findings.categories[0].clone();
     let program = |name: &str, processes: u64, cpu_ms: u64| Category {
         name: name.to_owned(),
         processes: Some(processes),
@@ -307,7 +308,7 @@ fn programs_come_by_cpu_time_and_the_numerous_are_named_below() {
         system_percent: Some(0.0),
         main_spawner: "make".to_owned(),
         main_spawner_processes: Some(processes),
-        ..findings.categories[0].clone()
+        ..usual.clone()
     };
     (findings.critical_path, findings.phases) = (None, None);
     findings.categories = vec![
@@ -333,6 +334,19 @@ fn programs_come_by_cpu_time_and_the_numerous_are_named_below() {
     assert_eq!(lines[named + 1], "");
     findings.categories.truncate(3);
     assert!(!shown(&findings, style).contains("more, most processes"));
+    // All processes that ran it ran another program afterwards; and what started only some of them.
+    findings.categories[0] = Category {
+        main_spawner: "-".to_owned(),
+        main_spawner_processes: None,
+        ..program("env", 0, 0)
+    };
+    findings.categories[1].main_spawner_processes = Some(200);
+    let text = shown(&findings, style);
+    let ends = |name: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+        line.split_whitespace().skip(9).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!((ends("env "), ends("sed ")), ("-".to_owned(), "make (25 %)".to_owned()));
 }
 
 /// Programs of two classes, only one of which has categories.
