@@ -124,6 +124,13 @@ fn built_in_rules_are_well_formed_and_name_their_steps() {
             is("fmt", "compile"),
         ),
         (&["go", "build"], &["/go/pkg/tool/compile", "-V=full"], "/w", None),
+        (
+            &["go", "vet"],
+            &["/go/pkg/tool/vet", "-unsafeptr=false", "/tmp/go-build1/b006/vet.cfg"],
+            "/go/src/fmt",
+            is("fmt", "vet"),
+        ),
+        (&["go", "vet"], &["/go/pkg/tool/vet", "-flags"], "/w", None),
         (&["go", "test"], &["/tmp/go-build1/b001/x.test", "-test.v"], "/w", is("x.test", "test")),
         (
             &["java", "-jar", "mvn"],
