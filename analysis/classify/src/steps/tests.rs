@@ -311,6 +311,8 @@ fn variables_name_steps_where_they_are_recorded() {
     };
     let is = |name: &str, group: Option<&str>| Some((name.to_owned(), group.map(str::to_owned)));
     assert_eq!(of(&["npm", "run"], &[("npm_lifecycle_event", "build")]), is("build", Some("x")));
+    let of_workspace = [("npm_lifecycle_event", "build"), ("npm_package_name", "@org/a")];
+    assert_eq!(of(&["pnpm", "-r", "run"], &of_workspace), is("build", Some("@org/a")));
     let test = [("PYTEST_CURRENT_TEST", "tests/test_a.py::test_b (call)")];
     assert_eq!(of(&["python3"], &test), is("tests/test_a.py::test_b", Some("test")));
     let spaces = [("PYTEST_CURRENT_TEST", "t/a.py::b[a (b] (call)")];
