@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_classify::fast::FastMap;
 use proctrace_classify::names::directory;
 use proctrace_findings::{Advice, Gain, count, counted, time};
-use proctrace_libsearch::Sought;
+use proctrace_libsearch::{Sought, is_searched_by_default};
 use proctrace_wire::Quantity;
 use proctrace_wire::escape::to_text;
 
@@ -123,7 +123,18 @@ fn advice(evidence: &Evidence<'_>, searches: Searches) -> Option<Found> {
             named.map(|(name, number)| format!("{} × {name}", count(number))).collect();
         named.join(", ")
     };
-    let (directories, number) = directories(evidence);
+    let directories = directories(evidence);
+    // A library that is nowhere, or optional, is looked for in the system's directories, which no list names.
+    let count_in = |of: &dyn Fn(&[u8]) -> bool| {
+        let counts = directories.iter().filter(|(path, _)| of(path));
+        counts.fold(0_u64, |sum, (_, count)| sum.saturating_add(*count))
+    };
+    if 2 * (count_in(&is_searched_by_default) as u128) > u128::from(count_in(&|_| true)) {
+        return None;
+    }
+    let number = directories.len() as u64;
+    let directories = directories.into_iter();
+    let directories = directories.map(|(path, count)| (to_text(path).into_owned(), count));
     let starts = searches.processes.len() as u64;
     let advice = Advice {
         kind: "search-in-vain",
@@ -138,7 +149,7 @@ fn advice(evidence: &Evidence<'_>, searches: Searches) -> Option<Found> {
             time(each(cost.total_ns) as u64),
             count(cost.timed),
             counted(number, "directory", "directories"),
-            listed(directories),
+            listed(directories.collect()),
             listed(searches.programs.into_iter().collect()),
         ),
         processes: starts,
@@ -160,9 +171,8 @@ fn advice(evidence: &Evidence<'_>, searches: Searches) -> Option<Found> {
     Some(Found::less(searches.processes, advice))
 }
 
-/// Directories in which libraries were looked for in vain, with the number of failed look-ups, and how many there
-/// are.
-fn directories(evidence: &Evidence<'_>) -> (Vec<(String, u64)>, u64) {
+/// Directories in which libraries were looked for in vain, with the number of failed look-ups.
+fn directories<'a>(evidence: &Evidence<'a>) -> BTreeMap<&'a [u8], u64> {
     let mut counts: BTreeMap<&[u8], u64> = BTreeMap::new();
     let missed = evidence.recording.missed_paths();
     for missed in missed.into_iter().flat_map(|missed| &missed.paths) {
@@ -170,7 +180,5 @@ fn directories(evidence: &Evidence<'_>) -> (Vec<(String, u64)>, u64) {
             *counts.entry(directory(&missed.path)).or_default() += missed.count;
         }
     }
-    let number = counts.len() as u64;
-    let escaped = counts.into_iter().map(|(path, count)| (to_text(path).into_owned(), count));
-    (escaped.collect(), number)
+    counts
 }

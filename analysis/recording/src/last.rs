@@ -1,7 +1,8 @@
 //! The last failed look-up of each process that failed: a hint why.
 
 use proctrace_classify::fast::FastMap;
-use proctrace_classify::names::base;
+use proctrace_classify::names::{base, directory};
+use proctrace_libsearch::is_searched_last;
 
 use crate::misses::OTHERS;
 
@@ -139,6 +140,34 @@ pub(crate) fn is_telling(path: &[u8]) -> bool {
         && !has(b"/gconv/")
         && !path.ends_with(b".mo")
         && !is_of_old_versions(path)
+        && !is_of_interpreter(path)
+        // A directory may be a repository itself: git asks for HEAD where it has not found .git.
+        && (base(path) != b"HEAD" || has(b".git/"))
+}
+
+/// True of directories of modules that interpreters ask for in each run, or after all others: python (site.py), perl
+/// (@INC), node (the global ones of `require`).
+fn is_of_interpreter(path: &[u8]) -> bool {
+    let is_of_perl = || {
+        let of_system = path.starts_with(b"/usr/") || path.starts_with(b"/etc/");
+        let mut parts = path.split(|byte| *byte == b'/');
+        of_system && parts.any(|part| part.starts_with(b"perl") || part == b"site_perl")
+    };
+    match base(path) {
+        b"site-packages" | b"dist-packages" | b"pyvenv.cfg" | b"pybuilddir.txt" => true,
+        b".node_modules" | b".node_libraries" => true,
+        b"node" => path.ends_with(b"/lib/node"),
+        // All modules of the standard library.
+        name if name.starts_with(b"python3") && name.ends_with(b".zip") => true,
+        // Without the name of a module.
+        name => !name.ends_with(b".pm") && is_of_perl(),
+    }
+}
+
+/// True if a library may be why a program gives up that is nowhere: but for those of name services, which are optional
+/// (nsswitch.conf(5)).
+pub(crate) fn is_telling_library(path: &[u8]) -> bool {
+    is_searched_last(directory(path)) && !base(path).starts_with(b"libnss_")
 }
 
 /// True if it is where RCS or SCCS keep versions: `RCS/x,v`, `SCCS/s.x`, `s.x`.
@@ -163,10 +192,32 @@ mod tests {
             b"src/SCCS",
             b"src/RCS/main.c,v",
             b"src/s.main.c",
+            b"/root/.local/lib/python3.11/site-packages",
+            b"/usr/bin/pyvenv.cfg",
+            b"/usr/local/lib/site_perl/x86_64-linux-gnu-thread-multi",
+            b"/etc/perl/sitecustomize.pl",
+            b"/usr/lib/x86_64-linux-gnu/perl-base/x86_64-linux-gnu-thread-multi",
+            b"/usr/lib/python311.zip",
+            b"/usr/lib/node",
+            b"/home/u/.node_modules",
+            b"/HEAD",
         ] {
             assert!(!is_telling(path), "{}", String::from_utf8_lossy(path));
         }
-        assert!(is_telling(b"/etc/slowtool.conf") && is_telling(b"ld.so.conf.d/x"));
+        for path in [
+            &b"/etc/slowtool.conf"[..],
+            b"ld.so.conf.d/x",
+            b"/usr/local/lib/site_perl/No/Such.pm",
+            b"/w/node",
+            b"/w/perl/settings",
+            b".git/HEAD",
+        ] {
+            assert!(is_telling(path), "{}", String::from_utf8_lossy(path));
+        }
+        assert!(is_telling_library(b"/usr/lib/libq.so.6"));
+        for path in [&b"/opt/lib/libq.so.6"[..], b"/usr/lib/libnss_db.so.2"] {
+            assert!(!is_telling_library(path), "{}", String::from_utf8_lossy(path));
+        }
     }
 
     #[test]

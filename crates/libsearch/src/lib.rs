@@ -38,5 +38,5 @@ pub use elf::{Elf, ElfError};
 pub use files::{Files, Found, Identity, Root};
 pub use list::{Tokens, has_origin, own_directories};
 pub use search::{Cause, LinkerCall, PROBES_MAX, Probe, Program, Search, Unmodelled};
-pub use sought::{Sought, is_library};
+pub use sought::{Sought, is_library, is_searched_by_default, is_searched_last};
 pub use start::{search, search_later, search_on};

@@ -3,6 +3,8 @@
 
 use proctrace_wire::Family;
 
+use crate::capabilities::list_directory;
+
 /// Object that a failed look-up sought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sought {
@@ -42,9 +44,46 @@ pub fn is_library(path: &[u8]) -> bool {
         })
 }
 
+/// Returns whether a directory is one that linkers search last: that of glibc on Debian or on Fedora, or of musl. A library
+/// that is not there either was found nowhere, unless somebody has put the directory before others.
+pub fn is_searched_last(directory: &[u8]) -> bool {
+    matches!(directory, b"/usr/lib" | b"/usr/lib64")
+}
+
+/// Returns whether a directory is searched without being in any list: one of the system's, or one for variants of the
+/// processor below it.
+pub fn is_searched_by_default(directory: &[u8]) -> bool {
+    let directory = list_directory(directory);
+    let below = directory.strip_prefix(b"/usr").unwrap_or(directory);
+    match below.strip_prefix(b"/lib/") {
+        // Debian: x86_64-linux-gnu, arm-linux-gnueabihf.
+        Some(name) => name.windows(10).any(|part| part == b"-linux-gnu") && !name.contains(&b'/'),
+        None => matches!(below, b"/lib" | b"/lib64" | b"/local/lib"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_system_has_directories_of_its_own() {
+        for directory in [
+            "/lib",
+            "/usr/lib64",
+            "/usr/lib/tls/x86_64",
+            "/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3",
+            "/usr/lib/arm-linux-gnueabihf",
+            "/usr/local/lib",
+        ] {
+            assert!(is_searched_by_default(directory.as_bytes()), "{directory}");
+        }
+        for directory in ["/opt/lib", "/usr/lib/jvm", "/usr/lib/x86_64-linux-gnu/gtk-3.0", "", "/"]
+        {
+            assert!(!is_searched_by_default(directory.as_bytes()), "{directory}");
+        }
+        assert!(is_searched_last(b"/usr/lib") && !is_searched_last(b"/lib"));
+    }
 
     #[test]
     fn libraries_have_versions() {

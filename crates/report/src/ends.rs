@@ -66,8 +66,12 @@ pub(crate) fn cause(ends: &Ends) -> Option<String> {
         let before = time(last.before_ns);
         let is_search = first.how == "exit 127" && last.error == "ENOENT";
         let _ = match path.rsplit('/').next().filter(|_| is_search) {
-            // 127: a shell did not find the command (POSIX).
-            Some(command) => write!(text, "; not found: {command}, last tried as {path}"),
+            // 127: a shell did not find the command (POSIX), or a linker not the library. If the kernel does not find the
+            // interpreter of a script, that is the same error (execve(2)).
+            Some(name) => {
+                let or = if call == "exec" { " or its interpreter" } else { "" };
+                write!(text, "; not found: {name}{or}, last tried as {path}")
+            }
             None => {
                 let what = if call == "exec" { "tried last" } else { "last failed look-up" };
                 write!(text, "; {what}: {call} {path} ({}), {before} before", last.error)

@@ -17,7 +17,7 @@ use super::Loader;
 use crate::bin_series::BinSeries;
 use crate::bins::Bins;
 use crate::counts::Counts;
-use crate::last::{LastMiss, LastMisses, is_telling};
+use crate::last::{LastMiss, LastMisses, is_telling, is_telling_library};
 use crate::load::starts::{Missed, Start, StartFinder};
 use crate::marks::{MarkedBy, Marks};
 use crate::misses::{
@@ -104,7 +104,11 @@ impl Places {
             kind: self.misses.number_of(kind),
             sought,
             directory: number,
-            tells: !unread && !is_library(path) && is_telling(path),
+            tells: !unread
+                && match is_library(path) {
+                    true => sought == Sought::Library && is_telling_library(path),
+                    false => is_telling(path),
+                },
         };
         // Paths beyond a number of them have no number of their own.
         if path_number != OTHERS {
@@ -150,6 +154,8 @@ impl Who {
         let mut events = bins.events(BinSeries::LookupsFailed);
         // A task usually makes many look-ups in a row.
         let mut last = (0, None);
+        // The last library that was not found: by which task, and in which directory.
+        let mut library = (0, u32::MAX);
         let mut times = LookupTimes::default();
         let decoded = timed_lookups(
             reader,
@@ -191,10 +197,20 @@ impl Who {
                 let LookupKeys { sought, directory, .. } = place;
                 let missed = Missed { time_ns: head.time_ns, sought, path: lookup.path, directory };
                 finder.add(process, missed, &places.directories);
-                if place.tells {
+                // Whether the directory exists, where the library does not, is asked by the linker.
+                let is_linkers = || {
+                    let directory = places.directories.get_index(library.1 as usize);
+                    sought == Sought::Existence
+                        && library.0 == head.task
+                        && directory.is_some_and(|directory| *directory == *lookup.path)
+                };
+                if place.tells && !is_linkers() {
                     let is_from_cwd = lookup.miss.dirfd == AT_FDCWD;
                     let (time_ns, path) = (head.time_ns, place.path);
                     last_misses.note(process, LastMiss { time_ns, path, is_from_cwd });
+                }
+                if sought == Sought::Library {
+                    library = (head.task, directory);
                 }
                 places.misses.add(u32::try_from(process).unwrap_or(u32::MAX), place.kind);
             },

@@ -1,11 +1,12 @@
 //! Processes that fail or are killed are counted and named.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::common::{Recorder, fixture, proctrace, report, text, u64_of};
+use crate::common::{Recorder, copy, fixture, proctrace, report, text, u64_of};
 
 #[test]
 fn what_failed_and_what_was_killed_is_counted_and_named() {
@@ -141,6 +142,42 @@ fn the_cause_says_what_was_looked_for_last() {
     assert_eq!(found["last_failed"], Value::Null, "{found}");
     // By its own decision.
     assert_eq!(cause("true; sh -c 'exit 3'")["last_failed"], Value::Null);
+}
+
+/// A library that is nowhere; the linker asks whether its directories exist only where they do not have it.
+#[test]
+fn a_library_that_is_missing_is_the_cause() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("program");
+    copy(Path::new("/bin/true"), &program, 0o755);
+    let mut bytes = fs::read(&program).unwrap();
+    let at = bytes.windows(10).position(|name| name == b"libc.so.6\0").expect("it is dynamic");
+    bytes[at..at + 9].copy_from_slice(b"libq.so.6");
+    fs::write(&program, bytes).unwrap();
+    let recorded = Recorder::new().run([&program]);
+    assert_eq!(recorded.code(), 127, "{}", recorded.stderr());
+    assert!(recorded.stderr().contains("libq.so.6: cannot open"), "{}", recorded.stderr());
+    let said = |command: &str| {
+        let said = proctrace().arg(command).arg(recorded.trace()).output().unwrap();
+        String::from_utf8(said.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let shown = said("report");
+    let is_said = |last: &str| {
+        shown.contains(&format!("not found: libq.so.6, last tried as {last}/libq.so.6 "))
+    };
+    assert!(is_said("/usr/lib") || is_said("/usr/lib64"), "{shown}");
+    let script = directory.path().join("job.py");
+    fs::write(&script, "#!/no/such/python\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = script.display();
+    let of_script = Recorder::new().run(["sh", "-c", &format!("{path}; exit 127")]);
+    let of_script = proctrace().arg("report").arg(of_script.trace()).output().unwrap();
+    let of_script = String::from_utf8(of_script.stdout).unwrap();
+    let of_script = of_script.split_whitespace().collect::<Vec<_>>().join(" ");
+    let says = format!("not found: job.py or its interpreter, last tried as {path}");
+    assert!(of_script.contains(&says), "{of_script}");
+    // No list of directories would help.
+    assert!(!said("advise").contains("search-in-vain"), "{}", said("advise"));
 }
 
 /// A shell looks for a program before it forks: those look-ups are its own, and stand with the child that they were for.

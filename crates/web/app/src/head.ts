@@ -60,10 +60,12 @@ export function failure(recording: Recording, open: (process: number) => void): 
 /** What the first that failed looked for last, as crates/report/src/ends.rs says it. */
 function lastFailed(step: any): Child[] {
   const last = step.last_failed;
-  // 127: a shell did not find the command (POSIX).
+  // 127: a shell did not find the command (POSIX), or a linker not the library. If the kernel does not find the interpreter of
+  // a script, that is the same error (execve(2)).
   if (step.how === "exit 127" && last.error === "ENOENT") {
-    const command = last.path.slice(last.path.lastIndexOf("/") + 1);
-    return ["Not found: ", h("code", {}, command), ", last tried as ", h("code", {}, last.path)];
+    const name = last.path.slice(last.path.lastIndexOf("/") + 1);
+    const or = last.call === "exec" ? " or its interpreter" : null;
+    return ["Not found: ", h("code", {}, name), or, ", last tried as ", h("code", {}, last.path)];
   }
   const what = last.call === "exec" ? "Tried last: " : "Last failed look-up: ";
   return [what, h("code", {}, `${last.call} ${last.path}`), ` (${last.error}), ${time(last.before_ns)} before`];
