@@ -132,21 +132,22 @@ pub type LastExecs = FastMap<usize, LastExec>;
 /// files that are seldom there: ld.so(8), catalogs of translations (gettext(3)), modules of character sets. make(1) asks
 /// for sources of RCS and SCCS before it says that it has no rule.
 pub(crate) fn is_telling(path: &[u8]) -> bool {
-    let has = |part: &[u8]| path.windows(part.len()).any(|window| window == part);
+    let of_all = [&b"/glibc-hwcaps/"[..], b"/locale/", b"/locale-langpack/", b"/gconv/"];
     !path.starts_with(b"/etc/ld.so.")
-        && !has(b"/glibc-hwcaps/")
-        && !has(b"/locale/")
-        && !has(b"/locale-langpack/")
-        && !has(b"/gconv/")
+        && !of_all.into_iter().any(|part| contains(path, part))
         && !path.ends_with(b".mo")
         && !is_of_old_versions(path)
         && !is_of_interpreter(path)
         // A directory may be a repository itself: git asks for HEAD where it has not found .git.
-        && (base(path) != b"HEAD" || has(b".git/"))
+        && (base(path) != b"HEAD" || contains(path, b".git/"))
 }
 
-/// True of directories of modules that interpreters ask for in each run, or after all others: python (site.py), perl
-/// (@INC), node (the global ones of `require`).
+fn contains(path: &[u8], part: &[u8]) -> bool {
+    path.windows(part.len()).any(|window| window == part)
+}
+
+/// True of what interpreters ask for in each run, or after all else: python (getpath.py, site.py), perl (directories of
+/// @INC), node (the global directories of `require`).
 fn is_of_interpreter(path: &[u8]) -> bool {
     let is_of_perl = || {
         let of_system = path.starts_with(b"/usr/") || path.starts_with(b"/etc/");
@@ -154,12 +155,14 @@ fn is_of_interpreter(path: &[u8]) -> bool {
         of_system && parts.any(|part| part.starts_with(b"perl") || part == b"site_perl")
     };
     match base(path) {
-        b"site-packages" | b"dist-packages" | b"pyvenv.cfg" | b"pybuilddir.txt" => true,
+        b"site-packages" | b"dist-packages" | b"lib-dynload" => true,
+        b"pyvenv.cfg" | b"pybuilddir.txt" | b"Setup.local" => true,
+        b"os.py" | b"os.pyc" => contains(path, b"/lib/python3"),
+        // Without their modules.
         b".node_modules" | b".node_libraries" => true,
         b"node" => path.ends_with(b"/lib/node"),
-        // All modules of the standard library.
-        name if name.starts_with(b"python3") && name.ends_with(b".zip") => true,
-        // Without the name of a module.
+        // The whole standard library in one file, or the list of its directories.
+        name if name.starts_with(b"python3") => name.ends_with(b".zip") || name.ends_with(b"._pth"),
         name => !name.ends_with(b".pm") && is_of_perl(),
     }
 }
@@ -194,6 +197,8 @@ mod tests {
             b"src/s.main.c",
             b"/root/.local/lib/python3.11/site-packages",
             b"/usr/bin/pyvenv.cfg",
+            b"/usr/bin/lib/python3.11/os.pyc",
+            b"/usr/bin/python3._pth",
             b"/usr/local/lib/site_perl/x86_64-linux-gnu-thread-multi",
             b"/etc/perl/sitecustomize.pl",
             b"/usr/lib/x86_64-linux-gnu/perl-base/x86_64-linux-gnu-thread-multi",
@@ -210,6 +215,7 @@ mod tests {
             b"/usr/local/lib/site_perl/No/Such.pm",
             b"/w/node",
             b"/w/perl/settings",
+            b"/w/os.py",
             b".git/HEAD",
         ] {
             assert!(is_telling(path), "{}", String::from_utf8_lossy(path));
