@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use proctrace_classify::fast::FastMap;
-use proctrace_classify::names::{base, errno};
+use proctrace_classify::names::{base, directory, errno};
 use proctrace_findings::{EndStep, FatalSignal, LastFailed};
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
@@ -99,7 +99,7 @@ fn missed_at_last(recording: &Recording, at: usize) -> Option<Missed<'_>> {
         (_, Some(exec)) => (exec.time_ns, Family::Exec.name(), &*exec.path, exec.errno, false),
         (_, None) => return None,
     };
-    if was_found(recording, at, (time_ns, path)) {
+    if was_found(recording, at, (time_ns, path)) || looks_for_itself(recording, at, path) {
         return None;
     }
     ended_ns.checked_sub(time_ns).filter(|before_ns| *before_ns <= AT_ONCE_NS)?;
@@ -116,6 +116,14 @@ fn was_found(recording: &Recording, at: usize, (time_ns, path): (u64, &[u8])) ->
         let called = recording.line_of(child).split(' ').next();
         child.execs > 0 && (called == Some(&*name) || recording.program_of(child).name == *name)
     })
+}
+
+/// True if a shell looks for its own program along PATH, as bash does when it starts.
+fn looks_for_itself(recording: &Recording, at: usize, path: &[u8]) -> bool {
+    let line = recording.line_of(&recording.processes()[at]);
+    let own = line.split(' ').next().unwrap_or_default().as_bytes();
+    let is_of_programs = matches!(base(directory(path)), b"bin" | b"sbin");
+    is_of_programs && base(path) == base(own)
 }
 
 /// Every process that a signal ended, in order of time, with the sender.

@@ -140,8 +140,9 @@ fn the_cause_says_what_was_looked_for_last() {
     assert_eq!((&found["program"], &found["last_failed"]), (&"false".into(), &Value::Null));
     let found = cause("sh -c '[ -e /no/such.conf ]; exec sh -c \"exit 3\"'; true");
     assert_eq!(found["last_failed"], Value::Null, "{found}");
-    // By its own decision.
+    // By its own decision; bash looks for itself along PATH.
     assert_eq!(cause("true; sh -c 'exit 3'")["last_failed"], Value::Null);
+    assert_eq!(cause("PATH=/no/such/bin:$PATH bash -c 'exit 3'")["last_failed"], Value::Null);
 }
 
 /// A library that is nowhere; the linker asks whether its directories exist only where they do not have it.
