@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_classify::fast::FastMap;
 use proctrace_classify::names::directory;
 use proctrace_findings::{Advice, Gain, count, counted, time};
-use proctrace_libsearch::{Sought, is_searched_by_default};
+use proctrace_libsearch::Sought;
 use proctrace_wire::Quantity;
 use proctrace_wire::escape::to_text;
 
@@ -58,7 +58,10 @@ fn searches(evidence: &Evidence<'_>) -> Option<Searches> {
     let mut of_process: FastMap<u32, (u64, u64)> = FastMap::default();
     for (run, start) in recording.runs().iter().zip(recording.starts().unwrap_or_default()) {
         let loading = u64::from(start.loading);
-        if run.happened_here && start.libraries > 0 && loading > STAY {
+        // A library that is nowhere, or optional, is looked for in the system's directories, whatever lists there are.
+        let in_lists =
+            start.libraries > 0 && 2 * u64::from(start.by_default) <= start.libraries.into();
+        if run.happened_here && in_lists && loading > STAY {
             let (all, avoidable) = of_process.entry(run.process).or_default();
             *all += loading;
             *avoidable += loading - STAY;
@@ -123,18 +126,7 @@ fn advice(evidence: &Evidence<'_>, searches: Searches) -> Option<Found> {
             named.map(|(name, number)| format!("{} × {name}", count(number))).collect();
         named.join(", ")
     };
-    let directories = directories(evidence);
-    // A library that is nowhere, or optional, is looked for in the system's directories, which no list names.
-    let count_in = |of: &dyn Fn(&[u8]) -> bool| {
-        let counts = directories.iter().filter(|(path, _)| of(path));
-        counts.fold(0_u64, |sum, (_, count)| sum.saturating_add(*count))
-    };
-    if 2 * (count_in(&is_searched_by_default) as u128) > u128::from(count_in(&|_| true)) {
-        return None;
-    }
-    let number = directories.len() as u64;
-    let directories = directories.into_iter();
-    let directories = directories.map(|(path, count)| (to_text(path).into_owned(), count));
+    let (directories, number) = directories(evidence);
     let starts = searches.processes.len() as u64;
     let advice = Advice {
         kind: "search-in-vain",
@@ -149,7 +141,7 @@ fn advice(evidence: &Evidence<'_>, searches: Searches) -> Option<Found> {
             time(each(cost.total_ns) as u64),
             count(cost.timed),
             counted(number, "directory", "directories"),
-            listed(directories.collect()),
+            listed(directories),
             listed(searches.programs.into_iter().collect()),
         ),
         processes: starts,
@@ -171,8 +163,9 @@ fn advice(evidence: &Evidence<'_>, searches: Searches) -> Option<Found> {
     Some(Found::less(searches.processes, advice))
 }
 
-/// Directories in which libraries were looked for in vain, with the number of failed look-ups.
-fn directories<'a>(evidence: &Evidence<'a>) -> BTreeMap<&'a [u8], u64> {
+/// Directories in which libraries were looked for in vain, with the number of failed look-ups, and how many there
+/// are.
+fn directories(evidence: &Evidence<'_>) -> (Vec<(String, u64)>, u64) {
     let mut counts: BTreeMap<&[u8], u64> = BTreeMap::new();
     let missed = evidence.recording.missed_paths();
     for missed in missed.into_iter().flat_map(|missed| &missed.paths) {
@@ -180,5 +173,7 @@ fn directories<'a>(evidence: &Evidence<'a>) -> BTreeMap<&'a [u8], u64> {
             *counts.entry(directory(&missed.path)).or_default() += missed.count;
         }
     }
-    counts
+    let number = counts.len() as u64;
+    let escaped = counts.into_iter().map(|(path, count)| (to_text(path).into_owned(), count));
+    (escaped.collect(), number)
 }

@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 
 use proctrace_classify::fast::FastMap;
+use proctrace_classify::is_shell;
 use proctrace_classify::names::{base, directory, errno};
 use proctrace_findings::{EndStep, FatalSignal, LastFailed};
 use proctrace_recording::Recording;
@@ -83,8 +84,7 @@ fn missed_at_last(recording: &Recording, at: usize) -> Option<Missed<'_>> {
     if !recording.knows().all(&[Quantity::Times]) {
         return None;
     }
-    let own_run = process.run().filter(|_| process.execs > 0);
-    let begun_ns = own_run.map_or(0, |run| recording.runs()[run as usize].time_ns);
+    let begun_ns = begun_ns(recording, process);
     let miss = recording.last_misses().and_then(|misses| misses.of(at));
     // What another program of the process missed is not why this one failed.
     let miss = miss.filter(|miss| miss.time_ns >= begun_ns);
@@ -99,11 +99,19 @@ fn missed_at_last(recording: &Recording, at: usize) -> Option<Missed<'_>> {
         (_, Some(exec)) => (exec.time_ns, Family::Exec.name(), &*exec.path, exec.errno, false),
         (_, None) => return None,
     };
-    if was_found(recording, at, (time_ns, path)) || looks_for_itself(recording, at, path) {
+    if was_found(recording, at, (time_ns, path))
+        || (call != Family::Exec.name() && looks_for_itself(recording, at, path))
+    {
         return None;
     }
     ended_ns.checked_sub(time_ns).filter(|before_ns| *before_ns <= AT_ONCE_NS)?;
     Some(Missed { time_ns, call, path, is_from_cwd, errno })
+}
+
+/// Time of the last exec of a process; 0 if it executed nothing.
+fn begun_ns(recording: &Recording, process: &Process) -> u64 {
+    let own_run = process.run().filter(|_| process.execs > 0);
+    own_run.map_or(0, |run| recording.runs()[run as usize].time_ns)
 }
 
 /// True if the search went on in another directory and found the program: a child was started after it, and ran one of
@@ -123,7 +131,7 @@ fn looks_for_itself(recording: &Recording, at: usize, path: &[u8]) -> bool {
     let line = recording.line_of(&recording.processes()[at]);
     let own = line.split(' ').next().unwrap_or_default().as_bytes();
     let is_of_programs = matches!(base(directory(path)), b"bin" | b"sbin");
-    is_of_programs && base(path) == base(own)
+    is_of_programs && base(path) == base(own) && is_shell(&to_text(base(own)))
 }
 
 /// Every process that a signal ended, in order of time, with the sender.
@@ -246,8 +254,11 @@ impl Failed {
         let begin = self.children.partition_point(|(parent, ..)| *parent < at);
         let end = self.children.partition_point(|(parent, ..)| *parent <= at);
         let ended_ns = process.ended_ns()?;
+        // A shell runs its last command in its own process: that knows nothing of those before.
+        let begun_ns = begun_ns(recording, process);
+        let lives = begun_ns..=ended_ns;
         let before =
-            || self.children[begin..end].iter().filter(|(_, child_ns, _)| *child_ns <= ended_ns);
+            || self.children[begin..end].iter().filter(|(_, child_ns, _)| lives.contains(child_ns));
         let code = match outcome(process)? {
             Outcome::Code(code) => code,
             // bash and make end by the signal that has ended their child, and send it to themselves.
@@ -260,6 +271,10 @@ impl Failed {
             }
         };
         let program = &*recording.program_of(process).name;
+        // What `-exec COMMAND \;` runs may fail as it likes (find(1)).
+        if program == "find" && !recording.line_of(process).ends_with('+') {
+            return None;
+        }
         if program == "xargs" && XARGS_FAILED.contains(&code) {
             return before().next().map(|(_, _, child)| (*child, true));
         }

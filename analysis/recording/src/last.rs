@@ -2,6 +2,7 @@
 
 use proctrace_classify::fast::FastMap;
 use proctrace_classify::names::{base, directory};
+use proctrace_classify::sparse::Sparse;
 use proctrace_libsearch::is_searched_last;
 
 use crate::misses::OTHERS;
@@ -52,18 +53,11 @@ impl LastExec {
 #[derive(Debug, Default)]
 pub struct LastMisses {
     /// The processes that failed.
-    failed: Vec<Word>,
+    failed: Sparse<()>,
     /// One for each of them; empty as long as none has any.
     misses: Vec<Kept>,
-    count: usize,
-}
-
-/// 64 processes.
-#[derive(Debug, Clone, Copy)]
-struct Word {
-    failed: u64,
-    /// Number of processes before these that failed.
-    before: u32,
+    /// Of those whose last failed look-up was of a library the number of its directory.
+    libraries: FastMap<u32, u32>,
 }
 
 /// A last failed look-up in twelve bytes.
@@ -82,33 +76,18 @@ impl Kept {
 impl LastMisses {
     /// Those of processes of which is told whether they failed, in order.
     pub fn of_failed(failed: impl Iterator<Item = bool>) -> Self {
-        let mut all = Self::default();
-        for (process, failed) in failed.enumerate() {
-            if process % 64 == 0 {
-                all.failed.push(Word { failed: 0, before: all.count as u32 });
-            }
-            if let Some(word) = all.failed.last_mut().filter(|_| failed) {
-                word.failed |= 1 << (process % 64);
-                all.count += 1;
-            }
+        let mut all = Sparse::default();
+        for (process, _) in failed.enumerate().filter(|(_, failed)| *failed) {
+            all.push(process, ());
         }
-        all
-    }
-
-    /// The place of a process among those that failed.
-    #[inline]
-    fn place(&self, process: usize) -> Option<usize> {
-        let Word { failed, before } = *self.failed.get(process / 64)?;
-        let bit = 1 << (process % 64);
-        let earlier = || before as usize + (failed & (bit - 1)).count_ones() as usize;
-        (failed & bit != 0).then(earlier)
+        Self { failed: all, ..Self::default() }
     }
 
     #[inline]
     pub fn note(&mut self, process: usize, LastMiss { time_ns, path, is_from_cwd }: LastMiss) {
-        let Some(place) = self.place(process) else { return };
+        let Some(place) = self.failed.position(process) else { return };
         if self.misses.is_empty() {
-            self.misses = vec![Kept::NONE; self.count];
+            self.misses = vec![Kept::NONE; self.failed.len()];
         }
         // There are at most PATHS_MAX numbers of paths.
         let path = if path > u32::MAX >> 1 { OTHERS } else { path << 1 | u32::from(is_from_cwd) };
@@ -116,9 +95,28 @@ impl LastMisses {
         self.misses[place] = Kept { time_ns, path };
     }
 
+    /// Keeps the directory, by its number, in which a process has just not found a library.
+    #[inline]
+    pub(crate) fn missed_library(&mut self, process: usize, directory: u32) {
+        if let Some(place) = self.failed.position(process) {
+            self.libraries.insert(place as u32, directory);
+        }
+    }
+
+    /// The directory in which a process did not find a library, if that was its last failed look-up before this one.
+    #[inline]
+    pub(crate) fn after_library(&mut self, process: usize) -> Option<u32> {
+        if self.libraries.is_empty() {
+            return None;
+        }
+        let place = self.failed.position(process)?;
+        self.libraries.remove(&(place as u32))
+    }
+
     /// The last one of a process that failed; `None` of others.
     pub fn of(&self, process: usize) -> Option<LastMiss> {
-        let Kept { time_ns: [high, low], path } = *self.misses.get(self.place(process)?)?;
+        let Kept { time_ns: [high, low], path } =
+            *self.misses.get(self.failed.position(process)?)?;
         let time_ns = u64::from(high) << 32 | u64::from(low);
         let miss = LastMiss { time_ns, path: path >> 1, is_from_cwd: path & 1 != 0 };
         (path != OTHERS).then_some(miss)
@@ -136,6 +134,8 @@ pub(crate) fn is_telling(path: &[u8]) -> bool {
     !path.starts_with(b"/etc/ld.so.")
         && !of_all.into_iter().any(|part| contains(path, part))
         && !path.ends_with(b".mo")
+        // Precompiled headers of gcc, for which it asks beside each header.
+        && !path.ends_with(b".gch")
         && !is_of_old_versions(path)
         && !is_of_interpreter(path)
         // A directory may be a repository itself: git asks for HEAD where it has not found .git.
@@ -151,8 +151,8 @@ fn contains(path: &[u8], part: &[u8]) -> bool {
 fn is_of_interpreter(path: &[u8]) -> bool {
     let is_of_perl = || {
         let of_system = path.starts_with(b"/usr/") || path.starts_with(b"/etc/");
-        let mut parts = path.split(|byte| *byte == b'/');
-        of_system && parts.any(|part| part.starts_with(b"perl") || part == b"site_perl")
+        let mut directories = directory(path).split(|byte| *byte == b'/');
+        of_system && directories.any(|part| part.starts_with(b"perl") || part == b"site_perl")
     };
     match base(path) {
         b"site-packages" | b"dist-packages" | b"lib-dynload" => true,
@@ -215,6 +215,8 @@ mod tests {
             b"/usr/local/lib/site_perl/No/Such.pm",
             b"/w/node",
             b"/w/perl/settings",
+            b"/usr/bin/perl",
+            b"/etc/perlfoo.conf",
             b"/w/os.py",
             b".git/HEAD",
         ] {

@@ -10,7 +10,7 @@ use crate::process::Process;
 use crate::task::Task;
 
 /// A time per process that is the same for nearly all; only exceptions take memory.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Times {
     usual_ns: u64,
     len: usize,
@@ -18,9 +18,16 @@ pub(crate) struct Times {
     pub(crate) others: Sparse<u64>,
 }
 
+/// Never, of any process.
+impl Default for Times {
+    fn default() -> Self {
+        Self::usually(u64::MAX)
+    }
+}
+
 impl Times {
     fn usually(usual_ns: u64) -> Self {
-        Self { usual_ns, ..Self::default() }
+        Self { usual_ns, len: 0, others: Sparse::default() }
     }
 
     fn push(&mut self, time_ns: u64) {
@@ -67,8 +74,7 @@ impl Membership {
     /// counts as outside the tree: this rules out cycles, whatever a trace contains.
     pub(crate) fn of(recording: &Recording, launched: bool) -> Self {
         let processes = &recording.processes;
-        let mut leaves_ns = Times::usually(u64::MAX);
-        let mut forgotten_ns = Times::usually(u64::MAX);
+        let (mut leaves_ns, mut forgotten_ns) = (Times::default(), Times::default());
         for (at, process) in processes.iter().enumerate() {
             let ended_ns = process.ended_ns().unwrap_or(u64::MAX);
             let reaper = process.reaper().filter(|reaper| *reaper < at);

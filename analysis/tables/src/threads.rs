@@ -2,6 +2,7 @@
 
 use std::io;
 use std::num::NonZero;
+use std::sync::OnceLock;
 use std::sync::mpsc::channel;
 use std::thread::{Builder, available_parallelism, scope};
 
@@ -9,21 +10,61 @@ use std::thread::{Builder, available_parallelism, scope};
 /// parts of polars that are not optimized (Cargo.toml), 2,400 levels fit.
 const STACK_BYTES: usize = 256 << 20;
 
+/// Threads beside those of the engine: for a query, one that watches how much memory is taken, and one to spare.
+const OTHERS: usize = 3;
+
+/// Maximum number of times that other threads are let run until those that have ended are gone.
+const YIELDS_MAX: usize = 1_000;
+
+/// Set once it is known that the engine can start its threads, of which there is one pool for the whole process.
+static CAN_START: OnceLock<()> = OnceLock::new();
+
 /// Starts as many threads at once as the engine does on its first use, where it panics if it cannot (`RLIMIT_NPROC`,
-/// `pids.max`).
+/// `pids.max`), and a few more.
 ///
 /// # Errors
 /// If one of them cannot be started.
 pub(crate) fn can_start() -> io::Result<()> {
-    scope(|scope| {
-        let mut waiting = Vec::new();
-        for _ in 0..available_parallelism().map_or(1, NonZero::get) {
-            let (until, ended) = channel::<()>();
-            Builder::new().spawn_scoped(scope, move || ended.recv().is_err())?;
-            waiting.push(until);
+    if CAN_START.get().is_none() {
+        let configured = std::env::var("POLARS_MAX_THREADS").ok().and_then(|it| it.parse().ok());
+        let cores = || available_parallelism().map_or(4, NonZero::get);
+        start(OTHERS + configured.unwrap_or_else(cores))?;
+        let _ = CAN_START.set(());
+    }
+    Ok(())
+}
+
+/// Starts threads that end again when all have been started.
+fn start(threads: usize) -> io::Result<()> {
+    let before = alive();
+    let mut started = Vec::new();
+    let mut refused = None;
+    for _ in 0..threads {
+        let (until, ended) = channel::<()>();
+        match Builder::new().spawn(move || ended.recv().is_err()) {
+            Ok(thread) => started.push((until, thread)),
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
         }
-        Ok(())
-    })
+    }
+    for (until, thread) in started {
+        drop(until);
+        // It cannot panic.
+        let _ = thread.join();
+    }
+    // A thread counts until it is gone, which is shortly after it was joined (release_task() in kernel/exit.c).
+    let _ = (0..YIELDS_MAX).find(|_| {
+        std::thread::yield_now();
+        alive() <= before
+    });
+    refused.map_or(Ok(()), Err)
+}
+
+/// Number of threads of this process; 0 if that is not known.
+fn alive() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
 
 /// Does something with a query of an allowed size, on a stack that is large enough for it.

@@ -569,3 +569,8 @@ pub struct Correlations {
     /// Spearman's rho: Pearson's r of the ranks.
     pub spearman: Vec<Vec<Option<f64>>>,
 }
+
+impl Correlations {
+    /// Minimum number of bins: with fewer, the 95 % interval of r = 0 extends beyond 0.36 at best.
+    pub const BINS_MIN: usize = 30;
+}

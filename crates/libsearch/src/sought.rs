@@ -50,7 +50,7 @@ pub fn is_searched_last(directory: &[u8]) -> bool {
     matches!(directory, b"/usr/lib" | b"/usr/lib64")
 }
 
-/// Returns whether a directory is searched without being in any list: one of the system's, or one for variants of the
+/// Returns whether glibc searches a directory that no list names: one of the system's, or one for variants of the
 /// processor below it.
 pub fn is_searched_by_default(directory: &[u8]) -> bool {
     let directory = list_directory(directory);
@@ -58,7 +58,7 @@ pub fn is_searched_by_default(directory: &[u8]) -> bool {
     match below.strip_prefix(b"/lib/") {
         // Debian: x86_64-linux-gnu, arm-linux-gnueabihf.
         Some(name) => name.windows(10).any(|part| part == b"-linux-gnu") && !name.contains(&b'/'),
-        None => matches!(below, b"/lib" | b"/lib64" | b"/local/lib"),
+        None => matches!(below, b"/lib" | b"/lib64"),
     }
 }
 
@@ -74,12 +74,17 @@ mod tests {
             "/usr/lib/tls/x86_64",
             "/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3",
             "/usr/lib/arm-linux-gnueabihf",
-            "/usr/local/lib",
         ] {
             assert!(is_searched_by_default(directory.as_bytes()), "{directory}");
         }
-        for directory in ["/opt/lib", "/usr/lib/jvm", "/usr/lib/x86_64-linux-gnu/gtk-3.0", "", "/"]
-        {
+        for directory in [
+            "/opt/lib",
+            "/usr/local/lib",
+            "/usr/lib/jvm",
+            "/usr/lib/x86_64-linux-gnu/gtk-3.0",
+            "",
+            "/",
+        ] {
             assert!(!is_searched_by_default(directory.as_bytes()), "{directory}");
         }
         assert!(is_searched_last(b"/usr/lib") && !is_searched_last(b"/lib"));

@@ -47,7 +47,7 @@ pub fn option(
 }
 
 /// Proposes to record a word that is no command of this program, but another program, or names the program that has it.
-/// Lists the commands of a command that was given something else.
+/// Lists the commands of a command that must be given one of them.
 pub fn command(error: &clap::Error, definition: &clap::Command) -> Option<String> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
@@ -58,7 +58,7 @@ pub fn command(error: &clap::Error, definition: &clap::Command) -> Option<String
     let program = definition.get_name();
     let given = std::env::args_os().nth(1);
     let group = given.as_ref().and_then(|given| definition.find_subcommand(given));
-    if let Some(group) = group {
+    if let Some(group) = group.filter(|group| group.is_subcommand_required_set()) {
         let names: Vec<_> = group
             .get_subcommands()
             .filter(|command| !command.is_hide_set() && command.get_name() != "help")

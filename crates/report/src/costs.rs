@@ -312,6 +312,9 @@ const CAUSES: [(&str, &str); 5] = [
 
 /// The two series with which system CPU goes most over time: "goes with forks (r = +0.91, 0.84 to 0.95)".
 fn system(correlations: &Correlations) -> Option<String> {
+    if correlations.n < Correlations::BINS_MIN {
+        return None;
+    }
     let at = |name: &str| correlations.series.iter().position(|series| series == name);
     let system = at("system CPU")?;
     let of = |matrix: &[Vec<Option<f64>>], other: usize| *matrix.get(system)?.get(other)?;

@@ -6,7 +6,7 @@ use std::io::BufReader;
 
 use proctrace_classify::fast::FastIndexSet;
 use proctrace_classify::names::directory;
-use proctrace_libsearch::{Sought, is_library};
+use proctrace_libsearch::{Sought, is_library, is_searched_by_default};
 use proctrace_lineage::Serials;
 use proctrace_replay::timed_lookups;
 use proctrace_trace::Reader;
@@ -45,6 +45,8 @@ struct LookupKeys {
     directory: u32,
     /// True if it may be why a program gives up.
     tells: bool,
+    /// Of a library: true if linkers search its directory though no list names it.
+    is_by_default: bool,
 }
 
 /// Kind of a look-up of which the kernel reported a failure.
@@ -59,7 +61,7 @@ enum Is {
 impl LookupKeys {
     fn of_no_failure(is: Is, family: u8, sought: Sought) -> Self {
         let (path, kind, directory) = (u32::MAX, u32::MAX, u32::MAX);
-        Self { is, family, path, kind, sought, directory, tells: false }
+        Self { is, family, path, kind, sought, directory, tells: false, is_by_default: false }
     }
 }
 
@@ -104,6 +106,7 @@ impl Places {
             kind: self.misses.number_of(kind),
             sought,
             directory: number,
+            is_by_default: sought == Sought::Library && is_searched_by_default(name),
             tells: !unread
                 && match is_library(path) {
                     true => sought == Sought::Library && is_telling_library(path),
@@ -154,8 +157,6 @@ impl Who {
         let mut events = bins.events(BinSeries::LookupsFailed);
         // A task usually makes many look-ups in a row.
         let mut last = (0, None);
-        // The last library that was not found: by which task, and in which directory.
-        let mut library = (0, u32::MAX);
         let mut times = LookupTimes::default();
         let decoded = timed_lookups(
             reader,
@@ -195,22 +196,30 @@ impl Who {
                     return;
                 };
                 let LookupKeys { sought, directory, .. } = place;
-                let missed = Missed { time_ns: head.time_ns, sought, path: lookup.path, directory };
-                finder.add(process, missed, &places.directories);
-                // Whether the directory exists, where the library does not, is asked by the linker.
-                let is_linkers = || {
-                    let directory = places.directories.get_index(library.1 as usize);
-                    sought == Sought::Existence
-                        && library.0 == head.task
-                        && directory.is_some_and(|directory| *directory == *lookup.path)
+                let missed = Missed {
+                    time_ns: head.time_ns,
+                    sought,
+                    path: lookup.path,
+                    directory,
+                    is_by_default: place.is_by_default,
                 };
-                if place.tells && !is_linkers() {
+                finder.add(process, missed, &places.directories);
+                // After a library, linkers ask whether the directory exists.
+                let is_linkers = match sought {
+                    Sought::Library => {
+                        last_misses.missed_library(process, directory);
+                        false
+                    }
+                    _ => last_misses.after_library(process).is_some_and(|directory| {
+                        let directory = places.directories.get_index(directory as usize);
+                        sought == Sought::Existence
+                            && directory.is_some_and(|directory| *directory == *lookup.path)
+                    }),
+                };
+                if place.tells && !is_linkers {
                     let is_from_cwd = lookup.miss.dirfd == AT_FDCWD;
                     let (time_ns, path) = (head.time_ns, place.path);
                     last_misses.note(process, LastMiss { time_ns, path, is_from_cwd });
-                }
-                if sought == Sought::Library {
-                    library = (head.task, directory);
                 }
                 places.misses.add(u32::try_from(process).unwrap_or(u32::MAX), place.kind);
             },

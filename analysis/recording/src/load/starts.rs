@@ -22,6 +22,8 @@ pub struct Start {
     pub loading: u32,
     /// The loading ones of libraries; the rest are of their directories.
     pub libraries: u32,
+    /// Of these the ones in directories of the system, which are searched without being in a list.
+    pub by_default: u32,
     /// Time of the last of them, in microseconds after the exec.
     pub(crate) loaded_us: u32,
 }
@@ -112,6 +114,8 @@ impl StartFinder {
         start.loading = start.loading.saturating_add(1);
         if missed.sought == Sought::Library {
             start.libraries = start.libraries.saturating_add(1);
+            let by_default = u32::from(missed.is_by_default);
+            start.by_default = start.by_default.saturating_add(by_default);
             *stage = Stage(missed.directory);
         }
         let since_us = u32::try_from(since_ns / 1_000).unwrap_or(u32::MAX);
@@ -131,6 +135,8 @@ pub struct Missed<'a> {
     pub path: &'a [u8],
     /// Number of the directory of the path.
     pub directory: u32,
+    /// Of a library: true if its directory is searched without being in a list.
+    pub is_by_default: bool,
 }
 
 #[cfg(test)]
@@ -147,7 +153,7 @@ mod tests {
         scene.look_up_failed(11 * MS, 1, Call::Access, "/etc/ld.so.preload");
         scene.open_failed(12 * MS, 1, "/a/libc.so.6");
         scene.look_up_failed(12 * MS, 1, Call::Newfstatat, "/a");
-        scene.open_failed(14 * MS, 1, "/b/libc.so.6");
+        scene.open_failed(14 * MS, 1, "/lib/libc.so.6");
         scene.look_up_failed(15 * MS, 1, Call::Newfstatat, "/etc/one.conf");
         scene.open_failed(20 * MS, 1, "/a/libplugin.so");
         scene.exec(30 * MS, 1, "/opt/two", (0, 0));
@@ -166,6 +172,7 @@ mod tests {
             (start.lookups, start.loading, start.libraries, start.loaded_ns())
         };
         assert_eq!(recording.starts.len(), 3);
+        assert_eq!(recording.starts[0].by_default, 1);
         // A stat elsewhere ends the loading phase; what follows counts only in the total.
         assert_eq!(of(0), (6, 4, 2, 4 * MS));
         assert_eq!(of(1), (2, 1, 1, 3 * MS));

@@ -338,14 +338,11 @@ const COLUMNS: [(&str, &str, &str); 13] = [
 const COLUMNS_SHOWN: usize = 7;
 /// The table of all coefficients.
 pub(crate) const MATRIX: &str = "correlation_matrix";
-/// Minimum bins: with fewer, the 95 % interval of r = 0 extends beyond 0.36 at best.
-const BINS_MIN: usize = 30;
-
 /// True if a matrix is meaningful: without any interval, the significance of the coefficients is
 /// unknown.
 fn tells(found: &Correlations) -> bool {
     let mut pairs = (0..found.series.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
-    found.n >= BINS_MIN && pairs.any(|(a, b)| found.r_low[a][b].is_some())
+    found.n >= Correlations::BINS_MIN && pairs.any(|(a, b)| found.r_low[a][b].is_some())
 }
 
 /// Quantities without which a series is not known.
@@ -377,8 +374,9 @@ fn matrix(found: &Correlations, knows: &Knows) -> Table {
     }
     if rows == 0 {
         return table.note(format!(
-            "Too few data: {sample}; at least {BINS_MIN} are needed, and more for series that \
-             change slowly. Record with a smaller --interval, or for longer."
+            "Too few data: {sample}; at least {min} are needed, and more for series that \
+             change slowly. Record with a smaller --interval, or for longer.",
+            min = Correlations::BINS_MIN
         ));
     }
     table.note(format!(

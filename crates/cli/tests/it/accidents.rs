@@ -370,10 +370,12 @@ mod root {
         assert!(imported.unwrap().status.success());
         fs::set_permissions(&trace, fs::Permissions::from_mode(0o644)).unwrap();
         let program = stage.path("proctrace");
-        let alone = |arguments: &[&str]| {
+        let limited = |threads: usize, arguments: &[&str]| {
             let mut prlimit = stage.as_user("prlimit");
-            prlimit.arg("--nproc=1").arg(&program).args(arguments).arg(&trace).output().unwrap()
+            prlimit.arg(format!("--nproc={threads}")).arg(&program).args(arguments).arg(&trace);
+            prlimit.output().unwrap()
         };
+        let alone = |arguments: &[&str]| limited(1, arguments);
         for arguments in [
             &["check"][..],
             &["report", "--all"],
@@ -392,6 +394,12 @@ mod root {
             let said = String::from_utf8(alone.stderr).unwrap();
             assert!(said.contains("cannot start a thread"), "{arguments:?}: {said}");
             assert!(!said.contains("panicked") && alone.status.code() != Some(101), "{said}");
+        }
+        let cores = std::thread::available_parallelism().unwrap().get();
+        for threads in 2..cores + 6 {
+            let some = limited(threads, &["query", "SELECT 1 FROM processes"]);
+            let said = String::from_utf8(some.stderr).unwrap();
+            assert!(some.status.success() || said.contains("cannot start a thread"), "{said}");
         }
     }
 }

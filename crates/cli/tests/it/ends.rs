@@ -140,6 +140,14 @@ fn the_cause_says_what_was_looked_for_last() {
     assert_eq!((&found["program"], &found["last_failed"]), (&"false".into(), &Value::Null));
     let found = cause("sh -c '[ -e /no/such.conf ]; exec sh -c \"exit 3\"'; true");
     assert_eq!(found["last_failed"], Value::Null, "{found}");
+    // A shell runs its last command in its own process: what failed before is not why that fails.
+    let last = cause("exec bash -c 'false; rm /no/such/file'");
+    assert_eq!(
+        (&last["program"], &last["last_failed"]["path"]),
+        (&"rm".into(), &"/no/such/file".into())
+    );
+    let found = cause("exec find /etc/passwd /no/such -maxdepth 0 -exec false {} \\;");
+    assert_eq!(found["program"], "find", "{found}");
     // By its own decision; bash looks for itself along PATH.
     assert_eq!(cause("true; sh -c 'exit 3'")["last_failed"], Value::Null);
     assert_eq!(cause("PATH=/no/such/bin:$PATH bash -c 'exit 3'")["last_failed"], Value::Null);
