@@ -14,7 +14,8 @@ use proctrace_gate::{
     Budget, Code, Inconclusive, Options, Report, RunMetrics, explain, gate, init, render,
 };
 use proctrace_outputs::Access;
-use proctrace_trace::is_trace;
+use proctrace_trace::{Reader, is_trace};
+use proctrace_wire::Outcome;
 
 use crate::args::{Annotations, GateAction, GateArgs, GateOptions, RulesArgs};
 use crate::{check, exit_code, invoker, rules, runs, say, whole};
@@ -34,6 +35,7 @@ pub(crate) fn run(args: &GateArgs) -> Result<ExitCode> {
             let Some(budget) = budget(&args.gate)? else { return Ok(exit_code::USAGE.into()) };
             let candidates = runs::of_files(&args.candidates, &args.gate.rules)?;
             let baselines = runs::of_files(&args.gate.baseline, &args.gate.rules)?;
+            args.candidates.iter().for_each(|file| note_failure(file));
             judge(&args.gate, &budget, &baselines, &candidates, &args.candidates)
         }
         Some(GateAction::Init { files, rules }) => write_budget(files, rules),
@@ -120,6 +122,22 @@ fn judge(
     }
     say::verdict(&text)?;
     Ok(report.verdict.exit_code().into())
+}
+
+/// Says that the command of a trace failed: it may have done less than those that set the limits, and then keeps to them.
+fn note_failure(file: &Path) {
+    let Some(mut reader) = is_trace(file).then(|| Reader::open(file).ok()).flatten() else {
+        return;
+    };
+    while reader.next_block_where(|_| false).is_some() {}
+    let payload = reader.trailer().and_then(|trailer| trailer.payload.as_ref());
+    if let Some(payload) = payload.filter(|payload| payload.outcome != Outcome::Code(0)) {
+        say::note(&format!(
+            "the command of {} ended with {}: what it did not do is within the limits",
+            file.display(),
+            payload.outcome.name()
+        ));
+    }
 }
 
 /// Advice of `proctrace advise` on the first candidate that is a trace. It takes the recording itself, so it is worked

@@ -300,6 +300,17 @@ fn recording_and_judging_go_in_one() {
         .unwrap();
     assert_code(&output, 1);
     assert!(complains(&output).contains("exited with 7 in run 1"), "{}", complains(&output));
+    // One that was recorded before is judged, and what it may have left out is said.
+    let failed = file("failed.ptrace");
+    let mut record = proctrace();
+    record.args(["record", "-q", "-o"]).arg(&failed).args(["--", "sh", "-c", "exit 7"]);
+    assert_code(&record.output().unwrap(), 7);
+    let gate = |trace: &Path| poll.gate().args(["--limit", "total_execs=|100"]).arg(trace).output();
+    let output = gate(&failed).unwrap();
+    assert_code(&output, 0);
+    let said = complains(&output);
+    assert!(said.contains("failed.ptrace ended with exit 7: what it did not do is"), "{said}");
+    assert!(!complains(&gate(&baseline).unwrap()).contains("ended with"));
 }
 
 #[test]
