@@ -47,8 +47,10 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let mut groups: BTreeMap<(&str, Option<&str>), Starts> = BTreeMap::new();
     let (scripts, of_system) = scripts(evidence);
     for (process, it) in evidence.processes() {
-        // The command itself is no wrapper: a shell executes the last command of its text in place.
+        // The command itself is no wrapper: a shell executes the last command of its text in place. Of one that was there
+        // before, it is not known what it executed first: a subshell, as a wrapper, executes its last command in place.
         if it.execs < 2
+            || it.was_there()
             || !scripts.contains(process as usize)
             || of_system.contains(process as usize)
             || process == 0

@@ -282,7 +282,12 @@ impl Failed {
         // Nothing was started after these failures.
         let last = || before().filter(|(_, child_ns, _)| *child_ns >= last_born_ns);
         if MAKES.contains(&program) {
-            return last().next().map(|(_, _, child)| (*child, true));
+            if let Some((_, _, child)) = last().next() {
+                return Some((*child, true));
+            }
+            // It has gone on, and the failure may have been one that it is told to ignore.
+            let goes_on = keeps_going(recording.line_of(process));
+            return before().next().filter(|_| goes_on).map(|(_, _, child)| (*child, false));
         }
         let is_passed_on = |child: usize| match outcome(&recording.processes()[child]) {
             Some(Outcome::Code(childs)) => childs == code,
@@ -305,6 +310,15 @@ impl Failed {
         };
         likely(last().next()).or_else(|| likely(before().rfind(|(.., child)| is_fault(*child))))
     }
+}
+
+/// True of a command line that tells make or ninja to go on after a failure (`-k`, `--keep-going`).
+fn keeps_going(line: &str) -> bool {
+    line.split(' ').skip(1).any(|word| match word.strip_prefix('-') {
+        Some(long) if long.starts_with('-') => long == "-keep-going",
+        Some(letters) => letters.contains('k'),
+        None => false,
+    })
 }
 
 /// Sender of the last signal of this number to a process; `None` if it is not known.

@@ -12,7 +12,7 @@ extern crate self as proctrace_live;
 mod progress;
 mod state;
 
-pub use self::progress::{Status, cpu_time, cpus, progress_line};
+pub use self::progress::{Progress, Status, cpu_time, cpus, progress_line};
 pub use self::state::{
     ByFile, Classify, Directories, Divided, History, Life, Losses, Process, Program, ProgramName,
     Programs, Recent, Second, Step, StepName, Steps, Totals, View,

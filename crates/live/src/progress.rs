@@ -16,23 +16,41 @@ pub enum Status {
     Abandoned,
 }
 
-/// One line: time, processes so far, alive, births per second, CPU time, losses. `before` are the
-/// births and the time at the previous line: the rate is that of the time between.
-pub fn progress_line(view: &View, before: Option<(u64, u64)>) -> String {
-    let (births, elapsed_ns) = (view.totals.processes, view.elapsed_ns());
-    let (births_before, ns_before) = before.unwrap_or_default();
-    let over_ns = elapsed_ns.saturating_sub(ns_before);
-    let rate = match over_ns {
-        0 => "-".to_owned(),
-        _ => format!("{:.1}", births.saturating_sub(births_before) as f64 * 1e9 / over_ns as f64),
-    };
+/// The sums at one line: the rates of the next are those of the time between.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Progress {
+    births: u64,
+    elapsed_ns: u64,
+    cpu_ns: u64,
+}
+
+impl Progress {
+    /// Those up to now.
+    pub fn of(view: &View) -> Self {
+        let (births, cpu_ns) = (view.totals.processes, view.totals.cpu_ns);
+        Self { births, elapsed_ns: view.elapsed_ns(), cpu_ns }
+    }
+}
+
+/// One line: time, processes so far, alive, births per second, CPU time, CPUs in use, losses. Both rates are those since
+/// the line before, or since the beginning.
+pub fn progress_line(view: &View, before: Progress) -> String {
+    let now = Progress::of(view);
+    let over_ns = now.elapsed_ns.saturating_sub(before.elapsed_ns);
+    let per_second = |more: u64| (over_ns > 0).then(|| more as f64 * 1e9 / over_ns as f64);
+    let births = per_second(now.births.saturating_sub(before.births));
+    let cpu_ns = per_second(now.cpu_ns.saturating_sub(before.cpu_ns));
+    // CPU time comes late, with a sample or an end.
+    let at_most = 1e9 * f64::from(view.header().cpus);
+    let cpu_ns = cpu_ns.map(|cpu_ns| cpu_ns.min(at_most));
     format!(
-        "{}: {}, {} alive, {rate} forks/s, CPU {} ({} of {}), {} lost",
-        time(elapsed_ns),
-        counted(births, "process", "processes"),
+        "{}: {}, {} alive, {} forks/s, CPU {} ({} of {}), {} lost",
+        time(now.elapsed_ns),
+        counted(now.births, "process", "processes"),
         count(view.alive() as u64),
-        cpu_time(view, view.totals.cpu_ns),
-        or_dash(view.known(Figure::CpuNs, view.cpu.per_second(view.now_ns())), cpus),
+        or_dash(births, |births| format!("{births:.1}")),
+        cpu_time(view, now.cpu_ns),
+        or_dash(cpu_ns.and_then(|cpu_ns| view.known(Figure::CpuNs, cpu_ns)), cpus),
         view.header().cpus,
         count(view.losses.total()),
     )

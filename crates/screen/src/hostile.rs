@@ -1,6 +1,6 @@
 //! Tests that no record and no key makes the view panic.
 
-use proctrace_live::{Status, progress_line};
+use proctrace_live::{Progress, Status, progress_line};
 use proctrace_wire::Stream;
 use proptest::prelude::*;
 use ratatui::buffer::Buffer;
@@ -44,6 +44,6 @@ proptest! {
             screen.draw(&view, Status::Recording, None, &mut buffer);
             view.keep(screen.opened());
         }
-        let _ = progress_line(&view, None);
+        let _ = progress_line(&view, Progress::default());
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of what is on the screen, for recordings of which everything is known.
 
-use proctrace_live::{ByFile, Status, View};
+use proctrace_live::{ByFile, Progress, Status, View, progress_line};
 use proctrace_wire::{Kind, Quantity};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -525,10 +525,17 @@ fn a_long_list_scrolls() {
 #[test]
 fn the_line_for_logs_has_rates_since_the_last() {
     let mut view = family();
-    let line = proctrace_live::progress_line(&view, Some((3, SECOND)));
-    assert_eq!(line, "3.00 s: 5 processes, 5 alive, 1.0 forks/s, CPU 2.00 s (1.00 of 2), 0 lost");
+    let line = progress_line(&view, Progress::default());
+    assert_eq!(line, "3.00 s: 5 processes, 5 alive, 1.7 forks/s, CPU 2.00 s (0.67 of 2), 0 lost");
+    let before = Progress::of(&view);
+    let line = progress_line(&view, before);
+    assert!(line.contains(", - forks/s, CPU 2.00 s (- of 2), "), "{line}");
+    view.forks(1, 14, 4 * SECOND);
+    view.samples(10, 4 * SECOND, 1_000_000_000);
+    let line = progress_line(&view, before);
+    assert_eq!(line, "4.00 s: 6 processes, 6 alive, 1.0 forks/s, CPU 2.50 s (0.50 of 2), 0 lost");
     view.loses(Kind::Fork, 2);
-    assert!(proctrace_live::progress_line(&view, None).ends_with(", 2 lost"));
+    assert!(progress_line(&view, before).ends_with(", 2 lost"));
 }
 
 /// A figure that the recording lacks is no zero.

@@ -104,8 +104,9 @@ pub(crate) enum RowsFormat {
         proctrace export --format slurm - job.ptrace"
 )]
 pub(crate) struct ExportArgs {
-    /// Output directory of tables, created if necessary; for other formats, the file, a directory,
-    /// or - for standard output. prmon: a directory, or a file that ends in .txt.
+    /// Output directory of tables, created if necessary; for viewers, the file, a directory, or - for
+    /// standard output; for other formats, the file or -. prmon: a directory, or a file that ends in
+    /// .txt.
     #[arg(value_name = "OUTPUT")]
     pub(crate) output: PathBuf,
 

@@ -148,6 +148,11 @@ fn the_cause_says_what_was_looked_for_last() {
     );
     let found = cause("exec find /etc/passwd /no/such -maxdepth 0 -exec false {} \\;");
     assert_eq!(found["program"], "find", "{found}");
+    // make goes on after the failure because of which it fails.
+    let going_on =
+        "printf 'all: bad good\\nbad:\\n\\texit 5\\ngood:\\n\\tsleep 0.01; true\\n' | make -k -f -";
+    let first = cause(going_on);
+    assert_eq!(first["how"], "exit 5", "{first}");
     // By its own decision; bash looks for itself along PATH.
     assert_eq!(cause("true; sh -c 'exit 3'")["last_failed"], Value::Null);
     assert_eq!(cause("PATH=/no/such/bin:$PATH bash -c 'exit 3'")["last_failed"], Value::Null);

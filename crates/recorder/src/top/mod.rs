@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use proctrace_live::{Classify, Status, progress_line};
+use proctrace_live::{Classify, Progress, Status, progress_line};
 
 pub use self::feed::Feed;
 pub use self::signals::Ends;
@@ -71,7 +71,7 @@ pub fn terminal() -> io::Result<File> {
 fn lines(mut feed: Feed, ends: &Ends, args: &TopArgs) -> Result<()> {
     let interval = args.progress.unwrap_or(PROGRESS);
     let mut due = Instant::now() + interval;
-    let mut before = None;
+    let mut before = Progress::default();
     loop {
         let is_behind = feed.catch_up(BUDGET)?;
         let is_over = feed.status != Status::Recording && !is_behind;
@@ -86,7 +86,7 @@ fn lines(mut feed: Feed, ends: &Ends, args: &TopArgs) -> Result<()> {
             } else {
                 writeln!(stdout(), "{}", proctrace_report::escape::terminal(&line))?;
             }
-            before = Some((feed.view.totals.processes, feed.view.elapsed_ns()));
+            before = Progress::of(&feed.view);
             due = Instant::now() + interval;
         }
         if is_over {
