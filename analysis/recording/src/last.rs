@@ -195,7 +195,7 @@ mod tests {
             b"src/SCCS",
             b"src/RCS/main.c,v",
             b"src/s.main.c",
-            b"/root/.local/lib/python3.11/site-packages",
+            b"/home/u/.local/lib/python3.11/site-packages",
             b"/usr/bin/pyvenv.cfg",
             b"/usr/bin/lib/python3.11/os.pyc",
             b"/usr/bin/python3._pth",

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use std::sync::mpsc::channel;
 use std::thread::{Builder, available_parallelism, scope};
 
-/// Stack for reading and answering a query of [`PARTS_MAX`](crate::size::PARTS_MAX) parts. Only what is used of it takes memory. With the
-/// parts of polars that are not optimized (Cargo.toml), 2,400 levels fit.
+/// Stack for reading and answering a query of [`PARTS_MAX`](crate::size::PARTS_MAX) parts. Only what is used of it takes
+/// memory. With the parts of polars that are not optimized (Cargo.toml), 2,400 levels fit.
 const STACK_BYTES: usize = 256 << 20;
 
 /// Threads beside those of the engine: for a query, one that watches how much memory is taken, and one to spare.
@@ -28,7 +28,7 @@ pub(crate) fn can_start() -> io::Result<()> {
     if CAN_START.get().is_none() {
         let configured = std::env::var("POLARS_MAX_THREADS").ok().and_then(|it| it.parse().ok());
         let cores = || available_parallelism().map_or(4, NonZero::get);
-        start(OTHERS + configured.unwrap_or_else(cores))?;
+        start(configured.unwrap_or_else(cores).saturating_add(OTHERS))?;
         let _ = CAN_START.set(());
     }
     Ok(())
