@@ -5,15 +5,14 @@ use std::ops::RangeInclusive;
 
 use proctrace_classify::fast::FastMap;
 use proctrace_classify::is_shell;
-use proctrace_classify::names::{base, directory, errno};
-use proctrace_findings::{EndStep, FatalSignal, LastFailed};
+use proctrace_findings::{EndStep, FatalSignal};
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
 use proctrace_recording::waits::{SentSignal, Waker};
-use proctrace_wire::escape::to_text;
-use proctrace_wire::{Family, Outcome, Quantity, signal_name};
+use proctrace_wire::{Outcome, signal_name};
 
 use crate::kernels::own_doing;
+use crate::last_miss::{AT_ONCE_NS, Missed, NOT_FOUND, begun_ns, last_failed, missed_at_last};
 
 /// Signals whose default action is a core dump: the program made an error, or aborted (signal(7)).
 /// SIGQUIT is not included, as it comes from a terminal.
@@ -26,8 +25,6 @@ const COMMON_STATUSES: [i32; 2] = [1, 2];
 const MAKES: [&str; 3] = ["make", "gmake", "ninja"];
 /// xargs(1): a command failed, also by a signal, or could not be run; it may have started others after that.
 const XARGS_FAILED: RangeInclusive<i32> = 123..=127;
-/// Maximum time between two failures: a process that fails because a child did does not do much in between.
-const AT_ONCE_NS: u64 = 100_000_000;
 /// `SI_KERNEL` of sigaction(2).
 const BY_KERNEL: i32 = 0x80;
 const SIGALRM: u16 = 14;
@@ -46,92 +43,13 @@ pub fn cause(recording: &Recording) -> Vec<EndStep> {
     }
     let chain = Failed::of(recording).chain(recording, 0);
     let mut steps: Vec<EndStep> =
-        chain.iter().rev().map(|(at, is_certain)| step(recording, *at, *is_certain)).collect();
+        chain.iter().rev().map(|(at, because)| step(recording, *at, *because)).collect();
     if let (Some(first), Some((at, _))) = (steps.first_mut(), chain.last())
         && first.sent_by.is_none()
     {
         first.last_failed = last_failed(recording, *at);
     }
     steps
-}
-
-/// The last failed look-up of a process, if it ended at once.
-fn last_failed(recording: &Recording, at: usize) -> Option<LastFailed> {
-    let Missed { time_ns, call, path, errno: number, .. } = missed_at_last(recording, at)?;
-    let before_ns = recording.processes()[at].ended_ns()?.checked_sub(time_ns)?;
-    let path = to_text(path).into_owned();
-    Some(LastFailed { call, path, error: errno(number), before_ns })
-}
-
-/// A failed look-up or exec.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Missed<'a> {
-    pub(crate) time_ns: u64,
-    /// Name of the family of calls.
-    call: &'static str,
-    /// As passed to the call.
-    pub(crate) path: &'a [u8],
-    /// True if a relative path is one in the working directory.
-    pub(crate) is_from_cwd: bool,
-    pub(crate) errno: u16,
-}
-
-/// What a process missed at last, if it ended at once.
-fn missed_at_last(recording: &Recording, at: usize) -> Option<Missed<'_>> {
-    let process = &recording.processes()[at];
-    let ended_ns = process.ended_ns()?;
-    // What has no times cannot be shortly before.
-    if !recording.knows().all(&[Quantity::Times]) {
-        return None;
-    }
-    let begun_ns = begun_ns(recording, process);
-    let miss = recording.last_misses().and_then(|misses| misses.of(at));
-    // What another program of the process missed is not why this one failed.
-    let miss = miss.filter(|miss| miss.time_ns >= begun_ns);
-    let exec = recording.last_execs().and_then(|execs| execs.get(&at));
-    let exec_ns = exec.map_or(0, |exec| exec.time_ns);
-    let (time_ns, call, path, errno, is_from_cwd) = match (miss, exec) {
-        (Some(miss), _) if miss.time_ns > exec_ns => {
-            let missed = recording.missed_paths()?.paths.get(miss.path as usize)?;
-            let family = Family::ALL.get(usize::from(missed.family))?;
-            (miss.time_ns, family.name(), &*missed.path, missed.errno, miss.is_from_cwd)
-        }
-        (_, Some(exec)) => (exec.time_ns, Family::Exec.name(), &*exec.path, exec.errno, false),
-        (_, None) => return None,
-    };
-    if was_found(recording, at, (time_ns, path))
-        || (call != Family::Exec.name() && looks_for_itself(recording, at, path))
-    {
-        return None;
-    }
-    ended_ns.checked_sub(time_ns).filter(|before_ns| *before_ns <= AT_ONCE_NS)?;
-    Some(Missed { time_ns, call, path, is_from_cwd, errno })
-}
-
-/// Time of the last exec of a process; 0 if it executed nothing.
-fn begun_ns(recording: &Recording, process: &Process) -> u64 {
-    let own_run = process.run().filter(|_| process.execs > 0);
-    own_run.map_or(0, |run| recording.runs()[run as usize].time_ns)
-}
-
-/// True if the search went on in another directory and found the program: a child was started after it, and ran one of
-/// this name.
-fn was_found(recording: &Recording, at: usize, (time_ns, path): (u64, &[u8])) -> bool {
-    let name = to_text(base(path));
-    let after = recording.processes().partition_point(|process| process.born_ns < time_ns);
-    let children = recording.processes()[after..].iter().filter(|child| child.parent() == Some(at));
-    children.into_iter().any(|child| {
-        let called = recording.line_of(child).split(' ').next();
-        child.execs > 0 && (called == Some(&*name) || recording.program_of(child).name == *name)
-    })
-}
-
-/// True if a shell looks for its own program along PATH, as bash does when it starts.
-fn looks_for_itself(recording: &Recording, at: usize, path: &[u8]) -> bool {
-    let line = recording.line_of(&recording.processes()[at]);
-    let own = line.split(' ').next().unwrap_or_default().as_bytes();
-    let is_of_programs = matches!(base(directory(path)), b"bin" | b"sbin");
-    is_of_programs && base(path) == base(own) && is_shell(&to_text(base(own)))
 }
 
 /// Every process that a signal ended, in order of time, with the sender.
@@ -170,7 +88,18 @@ pub fn failed(process: &Process) -> bool {
     outcome(process).is_some_and(|outcome| outcome != Outcome::Code(0))
 }
 
-fn step(recording: &Recording, at: usize, is_certain: bool) -> EndStep {
+/// How sure it is that a process failed because another one did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Because {
+    /// It has a status for that, or can do nothing else.
+    Certain,
+    /// It ended at once with the same status, which is one with which programs also fail by themselves.
+    AtOnce,
+    /// There is no better explanation.
+    Likely,
+}
+
+fn step(recording: &Recording, at: usize, because: Because) -> EndStep {
     let process = &recording.processes()[at];
     let outcome = outcome(process).unwrap_or(Outcome::Code(0));
     let signal = match outcome {
@@ -183,7 +112,7 @@ fn step(recording: &Recording, at: usize, is_certain: bool) -> EndStep {
         pid: process.pid,
         program: recording.program_of(process).name.clone(),
         how: outcome.name().into_owned(),
-        is_certain,
+        is_certain: because == Because::Certain,
         sent_by: signal.and_then(|signal| sender_of(recording, at, signal)),
         last_failed: None,
     }
@@ -215,41 +144,42 @@ impl Failed {
         Self { children, last_born_ns }
     }
 
-    /// A process that failed, and those whose failures made it fail, the first cause last; with each, whether the next
-    /// one certainly did.
-    fn chain(&self, recording: &Recording, at: usize) -> Vec<(usize, bool)> {
-        let mut chain = vec![(at, true)];
-        while let Some((at, is_certain)) = chain.last_mut() {
-            let Some((next, because)) = self.responsible_for(recording, *at) else { break };
+    /// A process that failed, and those whose failures made it fail, the first cause last; with each, how sure it is that
+    /// the next one did.
+    fn chain(&self, recording: &Recording, at: usize) -> Vec<(usize, Because)> {
+        let mut chain = vec![(at, Because::Certain)];
+        while let Some((at, because)) = chain.last_mut() {
+            let Some((next, how_sure)) = self.responsible_for(recording, *at) else { break };
+            *because = how_sure;
             // A child ends before its parent, so there is no circle; but times may be damaged.
-            *is_certain = because;
             if chain.iter().any(|(at, _)| *at == next) {
                 break;
             }
-            chain.push((next, true));
+            chain.push((next, Because::Certain));
         }
         chain
     }
 
-    /// The process because of which this one certainly failed, at once, and what it missed at last.
+    /// The process because of which this one failed at once, and what it missed at last.
     pub(crate) fn missed<'a>(
         &self,
         recording: &'a Recording,
         at: usize,
     ) -> Option<(usize, Missed<'a>)> {
         let chain = self.chain(recording, at);
-        let (first, _) =
-            *chain.last().filter(|_| chain.iter().all(|(_, is_certain)| *is_certain))?;
+        let is_sure = chain.iter().all(|(_, because)| *because != Because::Likely);
+        let (first, _) = *chain.last().filter(|_| is_sure)?;
         Some((first, missed_at_last(recording, first)?))
     }
 
-    /// The child whose failure made a process fail, and whether that is certain.
+    /// The child whose failure made a process fail, and how sure that is.
     ///
     /// That cannot be recorded, only be concluded. A process that started nothing after a failure, and then ended at
     /// once with the same status, passed it on (`sh -e`, wrappers, 128 + n for a signal). make(1) and xargs(1) tell by
     /// statuses of their own that a command failed. Anything else is likely at best: a status of 1 is what everything
-    /// fails with, and a script may ignore failures for a long time before it fails itself.
-    fn responsible_for(&self, recording: &Recording, at: usize) -> Option<(usize, bool)> {
+    /// fails with, and a script may ignore failures for a long time before it fails itself, such as because of a file
+    /// that it does not find.
+    fn responsible_for(&self, recording: &Recording, at: usize) -> Option<(usize, Because)> {
         let process = &recording.processes()[at];
         let begin = self.children.partition_point(|(parent, ..)| *parent < at);
         let end = self.children.partition_point(|(parent, ..)| *parent <= at);
@@ -259,6 +189,10 @@ impl Failed {
         let lives = begun_ns..=ended_ns;
         let before =
             || self.children[begin..end].iter().filter(|(_, child_ns, _)| lives.contains(child_ns));
+        let certain =
+            |child: &(usize, u64, usize)| -> (usize, Because) { (child.2, Because::Certain) };
+        let likely =
+            |child: &(usize, u64, usize)| -> (usize, Because) { (child.2, Because::Likely) };
         let code = match outcome(process)? {
             Outcome::Code(code) => code,
             // bash and make end by the signal that has ended their child, and send it to themselves.
@@ -267,49 +201,77 @@ impl Failed {
                     .is_some_and(|sent| is_from(recording, sent, at) && sent.code <= 0);
                 let mut same =
                     before().filter(|(.., at)| outcome(&recording.processes()[*at]) == Some(ended));
-                return same.next_back().filter(|_| is_own).map(|(.., child)| (*child, true));
+                return same.next_back().filter(|_| is_own).map(certain);
             }
         };
         let program = &*recording.program_of(process).name;
+        let line = recording.line_of(process);
         // What `-exec COMMAND \;` runs may fail as it likes (find(1)).
-        if program == "find" && !recording.line_of(process).ends_with('+') {
+        if program == "find" && !line.ends_with('+') {
             return None;
         }
         if program == "xargs" && XARGS_FAILED.contains(&code) {
-            return before().next().map(|(_, _, child)| (*child, true));
+            return before().next().map(certain);
         }
         let last_born_ns = *self.last_born_ns.get(&at)?;
         // Nothing was started after these failures.
         let last = || before().filter(|(_, child_ns, _)| *child_ns >= last_born_ns);
         if MAKES.contains(&program) {
-            if let Some((_, _, child)) = last().next() {
-                return Some((*child, true));
-            }
-            // It has gone on, and the failure may have been one that it is told to ignore.
-            let goes_on = keeps_going(recording.line_of(process));
-            return before().next().filter(|_| goes_on).map(|(_, _, child)| (*child, false));
+            // If it has gone on, the failure may have been one that it is told to ignore.
+            let ignored = || before().next().filter(|_| keeps_going(line)).map(likely);
+            return last().next().map(certain).or_else(ignored);
         }
-        let is_passed_on = |child: usize| match outcome(&recording.processes()[child]) {
-            Some(Outcome::Code(childs)) => childs == code,
-            Some(Outcome::Signal(signal)) => SHELL_SIGNAL + signal == code,
-            None => false,
+        let is_passed_on =
+            |child: &&(usize, u64, usize)| match outcome(&recording.processes()[child.2]) {
+                Some(Outcome::Code(childs)) => childs == code,
+                Some(Outcome::Signal(signal)) => SHELL_SIGNAL + signal == code,
+                None => false,
+            };
+        let is_common = COMMON_STATUSES.contains(&code);
+        // It went on after the last failure until it did not find something itself.
+        let is_own = |missed: Missed<'_>| {
+            before().next_back().is_none_or(|(_, child_ns, _)| missed.time_ns > *child_ns)
         };
-        if let Some((_, child_ns, child)) = last().rfind(|(.., child)| is_passed_on(*child)) {
-            return Some((*child, ended_ns - child_ns <= AT_ONCE_NS));
+        if (is_common || code == NOT_FOUND) && missed_at_last(recording, at).is_some_and(is_own) {
+            return None;
         }
-        let likely = |child: Option<&(usize, u64, usize)>| child.map(|(.., child)| (*child, false));
+        let is_shell = is_shell(program);
+        if let Some(child) = last().rfind(is_passed_on) {
+            let is_sure = !is_common || (is_shell && ends_at_failures(line));
+            return Some(match (ended_ns - child.1 <= AT_ONCE_NS, is_sure) {
+                (true, true) => certain(child),
+                (true, false) => (child.2, Because::AtOnce),
+                (false, _) => likely(child),
+            });
+        }
         // A script may have tidied up before it passed on a status that tells something.
-        if !COMMON_STATUSES.contains(&code)
-            && let Some(child) = likely(before().rfind(|(.., child)| is_passed_on(*child)))
-        {
-            return Some(child);
+        if !is_common && let Some(child) = before().rfind(is_passed_on) {
+            return Some(likely(child));
         }
-        let is_fault = |child: usize| {
-            let outcome = outcome(&recording.processes()[child]);
+        // Only what was not found gives a shell this status.
+        if is_shell && code == NOT_FOUND {
+            return None;
+        }
+        let is_fault = |child: &&(usize, u64, usize)| {
+            let outcome = outcome(&recording.processes()[child.2]);
             matches!(outcome, Some(Outcome::Signal(signal)) if FAULTS.contains(&signal))
         };
-        likely(last().next()).or_else(|| likely(before().rfind(|(.., child)| is_fault(*child))))
+        last().next().or_else(|| before().rfind(is_fault)).map(likely)
     }
+}
+
+/// True of a command line that tells a shell to end when a command fails (`-e`, `-o errexit`).
+fn ends_at_failures(line: &str) -> bool {
+    let mut words = line.split(' ').skip(1);
+    while let Some(word) = words.next() {
+        let Some(letters) = word.strip_prefix(['-', '+']) else { return false };
+        let is_set = word.starts_with('-') && !letters.starts_with('-');
+        let named = if letters.ends_with('o') { words.next() } else { None };
+        if is_set && (letters.contains('e') || named == Some("errexit")) {
+            return true;
+        }
+    }
+    false
 }
 
 /// True of a command line that tells make or ninja to go on after a failure (`-k`, `--keep-going`).
@@ -503,13 +465,30 @@ mod tests {
         let sh = |children: &[u32], later_ms, status: u32| {
             after("/bin/sh", children, later_ms, status << 8)
         };
-        assert_eq!(sh(&[256], 1, 1), steps(&[("exit 1", true), ("exit 1", true)]));
+        assert_eq!(sh(&[256], 1, 1), steps(&[("exit 1", true), ("exit 1", false)]));
         assert_eq!(sh(&[256, 0], 1, 1), steps(&[("exit 1", true)]));
+        // A status that tells something is the child's.
+        assert_eq!(sh(&[7 << 8], 1, 7), steps(&[("exit 7", true), ("exit 7", true)]));
+        // A shell has this one only for what it does not find.
+        assert_eq!(sh(&[256], 1, 127), steps(&[("exit 127", true)]));
         // It may have ignored the failure, and failed itself much later.
         assert_eq!(sh(&[256], 500, 1), steps(&[("exit 1", true), ("exit 1", false)]));
         assert_eq!(sh(&[512], 1, 1), steps(&[("exit 2", true), ("exit 1", false)]));
         // 124 is that of timeout(1); a script tidies up before it passes it on.
         assert_eq!(sh(&[124 << 8, 0], 1, 124), steps(&[("exit 124", true), ("exit 124", false)]));
+    }
+
+    #[test]
+    fn a_shell_may_be_told_to_end_at_the_first_failure() {
+        for line in ["sh -e", "bash -xeu x.sh", "sh -u -e x.sh", "bash -o pipefail -o errexit x.sh"]
+        {
+            assert!(ends_at_failures(line), "{line}");
+        }
+        for line in
+            ["sh", "sh x.sh -e", "bash --norc x.sh", "sh -c true", "sh +e", "sh -o posix x.sh"]
+        {
+            assert!(!ends_at_failures(line), "{line}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod ends;
 pub mod events;
 pub mod figures;
 pub mod kernels;
+mod last_miss;
 pub mod lives;
 pub mod lookups;
 pub mod memory;

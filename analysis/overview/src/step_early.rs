@@ -8,7 +8,8 @@ use proctrace_classify::names::base;
 use proctrace_recording::Recording;
 use proctrace_recording::opened::OpenedFiles;
 
-use crate::blame::{Failed, Missed};
+use crate::blame::Failed;
+use crate::last_miss::Missed;
 use crate::step_files::{StepFile, StepUse, below};
 use crate::step_order::{DeclaredBefore, is_in_cache};
 use crate::steps::StepSum;

@@ -134,16 +134,27 @@ pub(crate) fn is_telling(path: &[u8]) -> bool {
     !path.starts_with(b"/etc/ld.so.")
         && !of_all.into_iter().any(|part| contains(path, part))
         && !path.ends_with(b".mo")
-        // Precompiled headers of gcc, for which it asks beside each header.
+        // Headers that gcc asks for itself: precompiled ones beside each header, and one of the C library.
         && !path.ends_with(b".gch")
+        && base(path) != b"stdc-predef.h"
         && !is_of_old_versions(path)
         && !is_of_interpreter(path)
+        && !is_optional(path)
         // A directory may be a repository itself: git asks for HEAD where it has not found .git.
         && (base(path) != b"HEAD" || contains(path, b".git/"))
 }
 
 fn contains(path: &[u8], part: &[u8]) -> bool {
     path.windows(part.len()).any(|window| window == part)
+}
+
+/// True of what programs look for that have been told nothing else: settings, and what the run before may have left.
+fn is_optional(path: &[u8]) -> bool {
+    // SQLite asks for them at each transaction; a login shell for the script when it ends; OpenSSH and libselinux for
+    // their settings.
+    let endings =
+        [&b"-wal"[..], b"-journal", b"/.bash_logout", b"/.ssh/config", b"/etc/selinux/config"];
+    endings.into_iter().any(|ending| path.ends_with(ending))
 }
 
 /// True of what interpreters ask for in each run, or after all else: python (getpath.py, site.py), perl (directories of
@@ -155,6 +166,8 @@ fn is_of_interpreter(path: &[u8]) -> bool {
         of_system && directories.any(|part| part.starts_with(b"perl") || part == b"site_perl")
     };
     match base(path) {
+        // What python prints in a traceback instead of a file: `<string>`, along sys.path.
+        [b'<', .., b'>'] => true,
         b"site-packages" | b"dist-packages" | b"lib-dynload" => true,
         b"pyvenv.cfg" | b"pybuilddir.txt" | b"Setup.local" => true,
         b"os.py" | b"os.pyc" => contains(path, b"/lib/python3"),
@@ -206,6 +219,9 @@ mod tests {
             b"/usr/lib/node",
             b"/home/u/.node_modules",
             b"/HEAD",
+            b"/usr/lib/python3.11/<string>",
+            b"/w/runs.db-wal",
+            b"/home/u/.bash_logout",
         ] {
             assert!(!is_telling(path), "{}", String::from_utf8_lossy(path));
         }

@@ -14,6 +14,9 @@ const NAMED: usize = 3;
 /// Maximum length of a program's name there.
 const NAME_WIDTH: usize = 16;
 
+/// Maximum columns of a path in the cause: a word that fits into a line of the summary.
+const PATH_WIDTH: usize = 56;
+
 /// Lines of the summary, wrapped to `width`; None if all processes exited with 0 or nothing is
 /// known.
 pub(crate) fn summary(ends: &Ends, width: usize) -> Option<String> {
@@ -38,7 +41,7 @@ pub(crate) fn cause(ends: &Ends) -> Option<String> {
     if rest.is_empty() && first.sent_by.is_none() && first.last_failed.is_none() {
         return None;
     }
-    let name = |step: &EndStep| terminal(&step.program).into_owned();
+    let name = |step: &EndStep| shorten(&terminal(&step.program), PATH_WIDTH);
     let mut text = match (&first.sent_by, first.how.strip_prefix("exit ")) {
         (Some(by), None) => {
             format!("{} (pid {}) was ended by {}", name(first), first.pid, first.how)
@@ -65,16 +68,18 @@ pub(crate) fn cause(ends: &Ends) -> Option<String> {
         let (call, path) = (last.call, terminal(&last.path));
         let before = time(last.before_ns);
         let is_search = first.how == "exit 127" && last.error == "ENOENT";
+        let shown = shorten(&path, PATH_WIDTH);
         let _ = match path.rsplit('/').next().filter(|_| is_search) {
             // 127: a shell did not find the command (POSIX), or a linker not the library. If the kernel does not find the
             // interpreter of a script, that is the same error (execve(2)).
             Some(name) => {
                 let or = if call == "exec" { " or its interpreter" } else { "" };
-                write!(text, "; not found: {name}{or}, last tried as {path}")
+                let name = shorten(name, PATH_WIDTH);
+                write!(text, "; not found: {name}{or}, last tried as {shown}")
             }
             None => {
                 let what = if call == "exec" { "tried last" } else { "last failed look-up" };
-                write!(text, "; {what}: {call} {path} ({}), {before} before", last.error)
+                write!(text, "; {what}: {call} {shown} ({}), {before} before", last.error)
             }
         };
     }
@@ -122,6 +127,7 @@ fn name(end: &ProgramEnd) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use proctrace_findings::LastFailed;
 
     fn end(program: &str, outcome: Outcome, processes: u64) -> ProgramEnd {
         ProgramEnd {
@@ -222,6 +228,13 @@ pub(crate) mod tests {
             "job (pid 71) exited with 143 after a signal from batchd (pid 5) at 12.4 s"
         );
         assert_eq!(of(vec![step("false", "exit 1", None)]), None);
+        let path = format!("/scratch/{}/settings.conf", "long-name/".repeat(20));
+        let last_failed =
+            LastFailed { call: "open", path, error: "ENOENT".into(), before_ns: 1000 };
+        let missed = EndStep { last_failed: Some(last_failed), ..step("sim", "exit 1", None) };
+        let said = of(vec![missed]).unwrap();
+        assert!(said.contains("/settings.conf (ENOENT), 1 µs before"), "{said}");
+        assert!(said.split(' ').all(|word| columns(word) <= PATH_WIDTH), "{said}");
         assert_eq!(of(Vec::new()), None);
     }
 }

@@ -158,6 +158,50 @@ fn the_cause_says_what_was_looked_for_last() {
     assert_eq!(cause("PATH=/no/such/bin:$PATH bash -c 'exit 3'")["last_failed"], Value::Null);
 }
 
+/// Who goes on after a failure, and then does not find something itself, has not failed because of that.
+#[test]
+fn a_failure_without_consequences_is_not_the_cause() {
+    let chain = |command: &[&str]| {
+        let recorded = Recorder::new().env("LC_ALL", "C.UTF-8").run(command);
+        assert_ne!(recorded.code(), 0);
+        report(&recorded.trace())["ends"]["cause"].clone()
+    };
+    let of = |chain: &Value| -> Vec<(String, bool)> {
+        let steps = chain.as_array().unwrap().iter();
+        let named = |step: &Value| format!("{} {}", text(&step["program"]), text(&step["how"]));
+        steps.map(|step| (named(step), step["is_certain"].as_bool().unwrap())).collect()
+    };
+    let is = |step: &str, is_certain| (step.to_owned(), is_certain);
+    let own = chain(&["bash", "-c", "false; cd /no/such/place || exit 1; true"]);
+    assert_eq!(of(&own), [is("bash exit 1", true)], "{own}");
+    assert_eq!(own[0]["last_failed"]["path"], "/no/such/place", "{own}");
+    let own = chain(&[
+        "python3",
+        "-c",
+        "import subprocess\nsubprocess.call(['false'])\nopen('/no/such/settings')",
+    ]);
+    assert_eq!(of(&own), [is("python3 exit 1", true)], "{own}");
+    assert_eq!(own[0]["last_failed"]["path"], "/no/such/settings", "{own}");
+    // Of a command that fails python prints the lines of a traceback, for which it looks.
+    let passed = "import subprocess\nsubprocess.check_call(['false'])";
+    let passed = chain(&["python3", "-c", passed]);
+    assert_eq!(of(&passed), [is("false exit 1", true), is("python3 exit 1", false)], "{passed}");
+    // The same status may be the shell's own decision, unless it ends at the first failure.
+    let likely = chain(&["sh", "-c", "sh -c 'exit 2'; exit 2"]);
+    assert_eq!(of(&likely), [is("sh exit 2", true), is("sh exit 2", false)], "{likely}");
+    let certain = chain(&["sh", "-ec", "sh -c 'exit 2'; true"]);
+    assert_eq!(of(&certain), [is("sh exit 2", true), is("sh exit 2", true)], "{certain}");
+    // bash looks for the program itself, and has a child say that there is none.
+    let not_found = chain(&["bash", "-c", "false; no-such-tool; exit"]);
+    assert_eq!(
+        of(&not_found),
+        [is("bash exit 127", true), is("bash exit 127", true)],
+        "{not_found}"
+    );
+    let sought = &not_found[0]["last_failed"]["path"];
+    assert!(text(sought).ends_with("/no-such-tool"), "{not_found}");
+}
+
 /// A library that is nowhere; the linker asks whether its directories exist only where they do not have it.
 #[test]
 fn a_library_that_is_missing_is_the_cause() {
@@ -231,8 +275,8 @@ mod root {
             ),
             (&format!("ulimit -t 1; {burn} 5000 0"), 137, "SIGKILL", "hard limit of CPU time"),
             (&format!("ulimit -S -t 1; {burn} 5000 0"), 152, "SIGXCPU", "ulimit -t"),
-            // What it sends to itself is no doing of the kernel's.
-            ("bash -c 'kill -PIPE $$'", 141, "SIGPIPE", "from itself"),
+            // What it sends to itself cannot be told from what the kernel sends in its name.
+            ("bash -c 'kill -PIPE $$'", 141, "SIGPIPE", "from itself, or the kernel"),
         ] {
             let recorded = Recorder::new().run(["bash", "-ec", script]);
             assert_eq!(recorded.code(), code, "{script}: {}", recorded.stderr());
