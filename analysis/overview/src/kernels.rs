@@ -42,7 +42,12 @@ pub(crate) fn own_doing(recording: &Recording, sent: &SentSignal) -> Option<Stri
         return None;
     }
     match (sent.signal, sent.code) {
-        (SIGPIPE, BY_USER) => no_reader(recording, sent),
+        // kill(2) has the same code, and a process seldom sends this one to itself.
+        (SIGPIPE, BY_USER) => {
+            Some(no_reader(recording, sent).unwrap_or_else(|| {
+                "itself, or the kernel, as nobody reads what it writes".to_owned()
+            }))
+        }
         (SIGXFSZ, BY_USER) => Some("the kernel, at its limit of file size (ulimit -f)".to_owned()),
         (SIGXCPU, BY_KERNEL) => Some("the kernel, at its limit of CPU time (ulimit -t)".to_owned()),
         (SIGKILL, BY_KERNEL) => {
@@ -116,7 +121,8 @@ mod tests {
         let time_ns = beside.first_ns() + 3 * S + MS;
         let of_server = SentSignal { time_ns, process: 1, ..sent(0, SIGPIPE, 0) };
         let of_server = SentSignal { sender: Waker::Task(1), ..of_server };
-        assert_eq!(own_doing(&beside, &of_server), None);
+        let says = own_doing(&beside, &of_server).unwrap();
+        assert_eq!(says, "itself, or the kernel, as nobody reads what it writes");
         // By tgkill(2) it sent that to itself.
         assert_eq!(own_doing(&recording, &sent(16 * MS, SIGPIPE, -6)), None);
         let limit = own_doing(&recording, &sent(16 * MS, SIGXFSZ, 0)).unwrap();
