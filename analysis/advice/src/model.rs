@@ -6,6 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use proctrace_classify::fast::Bits;
 use proctrace_recording::Recording;
 use proctrace_recording::order::in_order;
+use proctrace_recording::polls::Role;
 use proctrace_recording::task::Task;
 use proctrace_recording::waits::{Wait, Waker};
 use proctrace_wire::WaitFor;
@@ -32,6 +33,7 @@ pub(crate) enum Cut<'a> {
 /// counts as running, so that the gain tends to be too small.
 #[derive(Debug)]
 pub(crate) struct Model<'a> {
+    recording: &'a Recording,
     steps: Steps<'a>,
     first_ns: u64,
     order: Vec<u32>,
@@ -104,6 +106,7 @@ impl<'a> Model<'a> {
         let tasks = 0..recording.tasks().len();
         let forkers = tasks.map(|task| forker(task).unwrap_or(NOBODY)).collect();
         Self {
+            recording,
             steps,
             first_ns: recording.first_ns(),
             order,
@@ -124,8 +127,8 @@ impl<'a> Model<'a> {
         today_ns.saturating_sub(wall_ns)
     }
 
-    /// The time from the first record to the end of the command without what is cut, and whether no task was needed at a
-    /// time that it had passed already: then nothing changes if nothing is cut.
+    /// The time from the first record to the end of the command without what is cut, and whether that is the recorded one
+    /// if nothing is cut: no task was needed at a time that it had passed already, and none polls for a child.
     pub(super) fn wall_ns(&self, cut: Cut<'_>) -> (u64, bool) {
         let first_ns = self.first_ns;
         let start = |task: &Task| {
@@ -136,7 +139,9 @@ impl<'a> Model<'a> {
         let tasks = &mut *reused;
         tasks.clear();
         tasks.extend(self.steps.tasks.iter().map(start));
-        let mut replay = Replay { cut, tasks, in_order: true };
+        let polls = Some(self.recording.polls()).filter(|polls| !polls.is_empty());
+        // A task that polls is ahead of the recording until its child has ended.
+        let mut replay = Replay { cut, tasks, in_order: polls.is_none() };
         for number in &self.order {
             let (time_ns, step) = self.steps.get(*number);
             match step {
@@ -148,7 +153,9 @@ impl<'a> Model<'a> {
                     }
                 }
                 Step::Awake(wait) | Step::Woken(wait) => {
-                    replay.wake(&self.steps.waits[wait as usize])
+                    let (at, wait) = (wait as usize, &self.steps.waits[wait as usize]);
+                    let role = polls.and_then(|polls| polls.role(self.recording, at));
+                    replay.wake(wait, role);
                 }
             }
         }
@@ -161,8 +168,8 @@ impl<'a> Model<'a> {
 struct Replay<'a> {
     cut: Cut<'a>,
     tasks: &'a mut [At],
-    /// No task was asked where it had been at a time before its own. Clocks of two CPUs may differ, and waits overlap in a
-    /// broken trace.
+    /// No task polls, and none was asked where it had been at a time before its own. Clocks of two CPUs may differ, and
+    /// waits overlap in a broken trace.
     in_order: bool,
 }
 
@@ -179,11 +186,17 @@ impl Replay<'_> {
         at.now_ns
     }
 
-    fn wake(&mut self, wait: &Wait) {
+    fn wake(&mut self, wait: &Wait, role: Option<Role>) {
         let task = wait.task as usize;
         let asleep_ns = self.advance(task, wait.since_ns());
-        let woken_ns = match wait.waker() {
-            Waker::Task(waker) if waker != wait.task => {
+        let woken_ns = match (wait.waker(), role) {
+            (_, Some(Role::Looks)) => asleep_ns,
+            (_, Some(Role::Ends(child, ended_ns))) => {
+                let until_noticed_ns = wait.woken_ns().saturating_sub(ended_ns);
+                let noticed_ns = if self.cut.sleeps(wait) { until_noticed_ns } else { 0 };
+                self.advance(child as usize, ended_ns).max(asleep_ns).saturating_add(noticed_ns)
+            }
+            (Waker::Task(waker), None) if waker != wait.task => {
                 self.advance(waker as usize, wait.woken_ns()).max(asleep_ns)
             }
             _ if self.cut.sleeps(wait) => {

@@ -8,6 +8,8 @@ use proctrace_trace::{Damage, Header, Trailer};
 use proctrace_wire::Quantity;
 use proctrace_wire::layout::Tick;
 
+use std::sync::OnceLock;
+
 use crate::Recording;
 use crate::bins::Bins;
 use crate::counts::{Counts, Totals};
@@ -18,6 +20,7 @@ use crate::load::unseen::Blindness;
 use crate::marks::{Marks, Phases};
 use crate::misses::{LookupTimes, MissedPaths, Misses};
 use crate::opened::OpenedFiles;
+use crate::polls::Polls;
 use crate::process::{MemoryReading, Process, ProgramRun};
 use crate::run_directories::RunDirectories;
 use crate::split::Split;
@@ -255,6 +258,11 @@ impl Recording {
         self.known(Quantity::Waits, &self.waits[..])
     }
 
+    /// The sleeps among the waits with which tasks wait for their children.
+    pub fn polls(&self) -> &Polls {
+        self.polls.get_or_init(|| Polls::of(self))
+    }
+
     /// Signals that usually end a process, in order of time.
     pub fn signals(&self) -> Option<&[SentSignal]> {
         self.known(Quantity::Signals, &self.signals[..])
@@ -311,6 +319,7 @@ impl Recording {
     /// Replaces the times off the CPU, which must be in order of tasks and time.
     pub fn replace_waits(&mut self, waits: Vec<Wait>) {
         self.waits = waits;
+        self.polls = OnceLock::new();
     }
 
     /// Replaces the passes of the sampler.

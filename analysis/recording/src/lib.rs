@@ -22,6 +22,7 @@ mod membership;
 pub mod misses;
 pub mod opened;
 pub mod order;
+pub mod polls;
 pub mod process;
 pub mod run_directories;
 pub mod split;
@@ -44,6 +45,7 @@ pub mod watch;
 extern crate self as proctrace_recording;
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use proctrace_classify::fast::{Bits, FastMap};
 use proctrace_classify::sparse::Sparse;
@@ -62,6 +64,7 @@ use crate::load::unseen::Blindness;
 use crate::marks::{Marks, Phases};
 use crate::misses::{LookupTimes, MissedPaths, Misses};
 use crate::opened::OpenedFiles;
+use crate::polls::Polls;
 use crate::process::{MemoryReading, Process, ProgramRun};
 use crate::run_directories::RunDirectories;
 use crate::split::{Divided, Split, Ticks};
@@ -116,6 +119,8 @@ pub struct Recording {
     pub(crate) totals: Totals,
     pub(crate) memory_readings: Vec<MemoryReading>,
     pub(crate) waits: Vec<Wait>,
+    /// Found when they are asked for.
+    pub(crate) polls: OnceLock<Polls>,
     /// Tasks and their forkers, by task, where [`Recording::forker_of`] could not tell otherwise.
     pub(crate) forkers: Sparse<u32>,
     /// Tasks that forked processes, by process, other than the first task of their own process.
@@ -177,6 +182,7 @@ impl Recording {
             totals: Totals::default(),
             memory_readings: Vec::new(),
             waits: Vec::new(),
+            polls: OnceLock::new(),
             forkers: Sparse::default(),
             forked_by_thread: Sparse::default(),
             sharers: Bits::default(),

@@ -1,6 +1,8 @@
 //! Times of tasks off the CPU, the objects of their waits and who ended them; signals and their
 //! senders.
 
+use std::ops::Range;
+
 use proctrace_wire::WaitFor;
 
 /// A duration of up to two years, in nanoseconds and seven bytes.
@@ -137,9 +139,14 @@ pub struct SentSignal {
 
 /// The waits of one task, in order of time.
 pub fn of_task(waits: &[Wait], task: u32) -> &[Wait] {
+    &waits[indices_of(waits, task)]
+}
+
+/// Indices of the waits of one task.
+pub fn indices_of(waits: &[Wait], task: u32) -> Range<usize> {
     let begin = waits.partition_point(|wait| wait.task < task);
     let end = waits.partition_point(|wait| wait.task <= task);
-    &waits[begin..end]
+    begin..end
 }
 
 #[cfg(test)]

@@ -153,6 +153,18 @@ fn a_sleep_in_a_loop_of_a_shell_is_time_of_a_timer() {
 }
 
 #[test]
+fn who_looks_again_and_again_whether_a_child_has_ended_waits_for_the_child() {
+    let mut scene = scene();
+    scene.fork(10 * MS, 1, 2).exit(75 * MS, 2, (0, 0));
+    for times in [(12, 20), (21, 50), (51, 85)] {
+        sleep(&mut scene, 1, times, NANOSLEEP, 0);
+    }
+    let recording = scene.exit(90 * MS, 1, (0, 0)).load(Some((90 * MS, 0, 0)));
+    let expected = ["1 runs 0-10", "2 runs 10-75", "1 waits: timer 75-85", "1 runs 85-90"];
+    assert_eq!(path(&recording), expected);
+}
+
+#[test]
 fn what_a_daemon_does_for_a_client_is_on_the_path_and_its_idling_is_not() {
     // The daemon is asleep until the client has connected, and the client until it answers.
     let mut scene = scene();

@@ -2,7 +2,8 @@
 
 use proctrace_classify::fast::FastMap;
 use proctrace_recording::Recording;
-use proctrace_recording::waits::{Wait, Waker, of_task};
+use proctrace_recording::polls::Role;
+use proctrace_recording::waits::{Wait, Waker, indices_of};
 use proctrace_wire::WaitFor;
 
 use super::{Doing, Part, number};
@@ -53,14 +54,16 @@ impl Walk<'_> {
             return self.spend(Doing::Running, self.begin_ns);
         }
         match self.latest_wait() {
-            Some(wait) if wait.until_ns() >= self.now_ns => self.go_through(&wait, born_ns),
-            Some(wait) => self.spend(Doing::Running, wait.until_ns().max(born_ns)),
+            Some((at, wait)) if wait.until_ns() >= self.now_ns => {
+                self.go_through(at, &wait, born_ns)
+            }
+            Some((_, wait)) => self.spend(Doing::Running, wait.until_ns().max(born_ns)),
             None => self.spend(Doing::Running, born_ns),
         }
     }
 
     /// The walk is after the beginning of a wait, and not after its end.
-    fn go_through(&mut self, wait: &Wait, born_ns: u64) {
+    fn go_through(&mut self, at: usize, wait: &Wait, born_ns: u64) {
         let woken_ns = match (wait.waits_for, wait.waker()) {
             (WaitFor::Cpu, _) => wait.since_ns(),
             // When it was woken is not known either.
@@ -72,8 +75,21 @@ impl Walk<'_> {
         }
         // Usually at `woken_ns`; earlier only if the clocks of two CPUs differ, or if the trace is
         // inconsistent. What the waker did until now explains the rest of the sleep all the same.
-        match wait.waker() {
-            Waker::Task(waker) if waker != self.task && self.may_leave() => self.task = waker,
+        let from = match wait.waker() {
+            Waker::Task(waker) => Some(waker),
+            // What the timer adds to the life of the child is a sleep.
+            Waker::Interrupt => match self.recording.polls().role(self.recording, at) {
+                Some(Role::Ends(_, ended_ns)) if ended_ns < self.now_ns => {
+                    let since_ns = ended_ns.max(wait.since_ns()).max(born_ns);
+                    return self.spend(Doing::Waiting(wait.waits_for), since_ns);
+                }
+                Some(Role::Ends(child, _)) => Some(child),
+                _ => None,
+            },
+            _ => None,
+        };
+        match from {
+            Some(from) if from != self.task && self.may_leave() => self.task = from,
             _ => self.spend(Doing::Waiting(wait.waits_for), wait.since_ns().max(born_ns)),
         }
     }
@@ -90,13 +106,16 @@ impl Walk<'_> {
         self.visited_at_ns.insert(self.task, self.now_ns) != Some(self.now_ns)
     }
 
-    /// The latest wait of the task that began before now. Waits that overlap, which no task has, may
+    /// The latest wait of the task that began before now, and its index. Waits that overlap, which no task has, may
     /// hide others.
-    fn latest_wait(&self) -> Option<Wait> {
-        let waits = of_task(self.recording.waits().unwrap_or_default(), self.task);
+    fn latest_wait(&self) -> Option<(usize, Wait)> {
+        let all = self.recording.waits().unwrap_or_default();
+        let of_task = indices_of(all, self.task);
+        let waits = &all[of_task.clone()];
         let ended = waits.partition_point(|wait| wait.until_ns() < self.now_ns);
-        let current = waits.get(ended).filter(|wait| wait.since_ns() < self.now_ns);
-        current.or_else(|| waits.get(ended.checked_sub(1)?)).copied()
+        let is_current = waits.get(ended).is_some_and(|wait| wait.since_ns() < self.now_ns);
+        let at = if is_current { ended } else { ended.checked_sub(1)? };
+        Some((of_task.start + at, waits[at]))
     }
 
     /// The task, or the nearest of its ancestors that was born before now; if none was, the first task.
