@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use proctrace_classify::fast::{FastMap, FastSet};
-use proctrace_findings::{Advice, Gain, counted};
+use proctrace_findings::{Advice, Gain, count as count_of, counted};
 use proctrace_recording::process::Process;
 
 use super::Found;
 use super::counter::is_of_tool;
-use super::evidence::{Evidence, Removal, most};
+use super::evidence::{Evidence, Removal, SUBSHELL, most};
 use super::rules::AdviceRules;
 
 /// Minimum commands that are worth a change.
@@ -27,7 +27,8 @@ const NAMED: usize = 4;
 /// Per spawner, all of its short commands.
 ///
 /// Wall: as [`Evidence::without`] for all of them; the lower end keeps the longest one, since one process
-/// may have to do the work of all. CPU: likewise.
+/// may have to do the work of all, and subshells that run commands, as `$(…)` may stay around what replaces these. CPU:
+/// likewise.
 pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     let mut units: FastMap<u32, Vec<u32>> = FastMap::default();
     for (process, spawner) in all(evidence, rules) {
@@ -132,6 +133,30 @@ fn risk(rules: &AdviceRules, counts: &[(&str, u64)]) -> String {
     }
 }
 
+/// The subshells among processes that run commands, other than in their own place.
+fn subshells_around(evidence: &Evidence<'_>, processes: &[u32]) -> Vec<u32> {
+    let is_around =
+        |at: &u32| evidence.process(*at).execs == 0 && !evidence.children(*at).is_empty();
+    processes.iter().copied().filter(is_around).collect()
+}
+
+/// The first of the commands with the commonest command line, and of these with the commonest program: where it is
+/// started is where to begin.
+fn commonest(evidence: &Evidence<'_>, units: &[u32]) -> Option<u32> {
+    let mut lines: FastMap<(Option<&str>, &str), (u64, u32)> = FastMap::default();
+    let mut programs: FastMap<Option<&str>, u64> = FastMap::default();
+    for unit in units {
+        let (command, line) =
+            (evidence.command(*unit), evidence.recording.line_of(evidence.process(*unit)));
+        lines.entry((command, line)).or_insert((0, *unit)).0 += 1;
+        *programs.entry(command).or_default() += 1;
+    }
+    let most = lines.into_iter().max_by_key(|((command, _), (number, first))| {
+        (command.is_some(), programs[command], *number, std::cmp::Reverse(*first))
+    });
+    most.map(|(_, (_, first))| first)
+}
+
 fn advice(
     evidence: &Evidence<'_>,
     rules: &AdviceRules,
@@ -140,8 +165,11 @@ fn advice(
 ) -> Option<Found> {
     let removal = evidence.without(units)?;
     let longest = units.iter().max_by_key(|unit| evidence.life_ns(**unit)).copied()?;
-    let kept_ns = evidence.path_below_ns(longest);
-    let kept_cpu_ns = evidence.cpu_below_ns[longest as usize];
+    let around = subshells_around(evidence, &removal.processes);
+    let around_ns = evidence.path_ns_of(&around).unwrap_or(0);
+    let kept_ns = evidence.path_below_ns(longest).saturating_add(around_ns);
+    let longest_cpu_ns = evidence.cpu_below_ns[longest as usize];
+    let kept_cpu_ns = longest_cpu_ns.saturating_add(evidence.cpu_ns_of(&around));
     let removal = Removal {
         wall: Gain { low: removal.wall.low.saturating_sub(kept_ns), ..removal.wall },
         cpu: Gain { low: removal.cpu.low.saturating_sub(kept_cpu_ns), ..removal.cpu },
@@ -149,11 +177,10 @@ fn advice(
     };
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for process in &removal.processes {
-        *counts.entry(evidence.command(*process).unwrap_or("$(…)")).or_default() += 1;
+        *counts.entry(evidence.command(*process).unwrap_or(SUBSHELL)).or_default() += 1;
     }
     let counts = most(counts.into_iter().collect(), NAMED);
-    // The line that most of them are from.
-    let is_most = |unit: &&u32| evidence.command(**unit) == counts.first().map(|(name, _)| *name);
+    let others = removal.processes.len() as u64 - counts.iter().map(|(_, n)| n).sum::<u64>();
     let instead = counts.iter().filter_map(|(command, _)| {
         let rule = rules.replacement(command)?;
         Some(format!("{command} → {}", rule.instead))
@@ -164,8 +191,10 @@ fn advice(
     } else {
         format!("Let the shell do it, or one process for all: {}", instead.join("; "))
     };
+    let others = Some(("others", others)).filter(|(_, others)| *others > 0);
+    let listed = counts.iter().copied().chain(others);
     let listed: Vec<String> =
-        counts.iter().map(|(command, count)| format!("{count} × {command}")).collect();
+        listed.map(|(command, count)| format!("{} × {command}", count_of(count))).collect();
     let commands = counts.iter().map(|(command, _)| (*command).to_owned()).collect();
     let advice = Advice {
         kind: "short-commands",
@@ -173,11 +202,11 @@ fn advice(
         evidence: format!(
             "`{}` starts {}: {}",
             evidence.spawner_line(*units.first()?),
-            counted(units.len() as u64, "short command", "short commands"),
+            counted(removal.processes.len() as u64, "short process", "short processes"),
             listed.join(", ")
         ),
         commands,
-        started: units.iter().find(is_most).copied(),
+        started: commonest(evidence, units),
         method: format!("{}; at least one process is kept", evidence.method()),
         risk: risk(rules, &counts),
         check: "record again: these commands are gone, and `advise --against` shows the gain"

@@ -34,8 +34,8 @@ const STRETCH_MAX: f64 = 20.0;
 /// Programs besides shells that run what their arguments name.
 const INTERPRETERS: [&str; 8] = ["node", "nodejs", "deno", "bun", "java", "R", "Rscript", "tclsh"];
 
-/// Name of a subshell, which has executed nothing.
-const SUBSHELL: &str = "$(…)";
+/// Name of a subshell, which has executed nothing: of `$(…)`, `(…)` or a part of a pipe.
+pub(crate) const SUBSHELL: &str = "subshell";
 
 /// A recording, prepared for all detectors.
 pub(crate) struct Evidence<'a> {

@@ -85,7 +85,7 @@ fn row(recording: &Recording, at: usize, path_ns: Option<u64>) -> ExplainedProce
         waited,
         command: match line {
             "" => recording.program_of(process).name.clone(),
-            _ if process.execs == 0 => format!("$(…) of {line}"),
+            _ if process.execs == 0 => format!("fork of {line}"),
             _ => line.to_owned(),
         },
     }

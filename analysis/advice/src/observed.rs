@@ -36,9 +36,14 @@ pub fn observed(
         .zip(same)
         .map(|((found, units), same)| {
             let cure = found.cure.and_then(|cure| rules.cures.get(cure));
+            // Its evidence counts all processes of a command, such as the subshell around it.
+            let number = |evidence: &Evidence<'_>, units: &[u32]| match found.advice.kind {
+                "short-commands" => evidence.with_descendants(units).len() as u64,
+                _ => units.len() as u64,
+            };
             Seen {
                 concerned: concerned(&before, &after, units),
-                units: (units.before.len() as u64, units.after.len() as u64),
+                units: (number(&before, &units.before), number(&after, &units.after)),
                 at_once: is_told_by_row(found.advice.kind)
                     .then(|| (at_once(&before, &units.before), at_once(&after, &units.after))),
                 left: same.as_ref().map(left_of),

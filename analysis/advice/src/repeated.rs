@@ -5,6 +5,7 @@ use proctrace_findings::{Advice, counted, time};
 use proctrace_wire::Quantity;
 
 use super::Found;
+use super::counter::is_of_system;
 use super::evidence::{Evidence, is_interpreter, script};
 use super::rules::AdviceRules;
 
@@ -44,6 +45,10 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
     let command = evidence.command(*first)?;
     let line = evidence.recording.line_of(evidence.process(*first));
     if rules.has_effects(command) {
+        return None;
+    }
+    // Nobody changes a script of the system, such as ldd(1), which asks each linker for its version.
+    if is_of_system(&evidence.spawner_line(*first)) {
         return None;
     }
     let first_ended_ns = evidence.ended_ns(*first);

@@ -124,7 +124,10 @@ fn advice(
     let first = *processes.first()?;
     let template = evidence.recording.template_of(evidence.process(first)).unwrap_or("");
     let earlier_ns = evidence.earlier_ns(Cut::Timers(&evidence.tasks(&processes)))?.min(sum_ns);
-    let spawner = evidence.spawner_line(first);
+    let by = match &*evidence.spawner_line(first) {
+        "" => String::new(),
+        spawner => format!(", started by `{spawner}`"),
+    };
     // A program that does more than wait is needed for that.
     let is_all = SLEEPS.contains(&first_word(template));
     let advice = Advice {
@@ -136,18 +139,17 @@ fn advice(
             if is_all { "it stands" } else { "they stand" },
         ),
         evidence: format!(
-            "the command waits {} of its wall time for {} of {}, started by `{spawner}`",
+            "the command waits {} of its wall time for {} of {}{by}",
             time(sum_ns),
             counted(waits, "timer", "timers"),
             evidence.lines(&processes),
         ),
         commands: vec![super::evidence::first_word(template).to_owned()],
         processes: processes.len() as u64,
-        wall_ns: Gain::new(less(earlier_ns), earlier_ns.midpoint(sum_ns), more(sum_ns))
-            .at_most(evidence.wall_ns),
+        wall_ns: Gain::new(less(earlier_ns), earlier_ns, more(sum_ns)).at_most(evidence.wall_ns),
         method:
-            "wall: time of these timers on the critical path (high), and what is left of it if \
-                 everything else takes as long as before (low)"
+            "wall: what is earlier if everything else takes as long as before; at most the time of \
+             these timers on the critical path (high)"
                 .into(),
         risk: "whatever the delay is for may not be ready yet".into(),
         check: "record without it; if something fails, wait for that instead".into(),
