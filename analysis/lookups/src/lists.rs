@@ -137,7 +137,9 @@ impl Values {
     pub(crate) fn paths(&self) -> Vec<ListChange> {
         changes(&self.paths, |was| {
             let mut entries: Vec<_> = was.split(|byte| *byte == b':').collect();
-            entries.retain(|entry| self.finds_programs(entry));
+            // What is not found in the first of two that are the same is not in the second either.
+            let mut seen = HashSet::new();
+            entries.retain(|entry| self.finds_programs(entry) && seen.insert(plain(entry)));
             (!entries.is_empty()).then(|| entries.join(&b':'))
         })
     }
@@ -213,6 +215,16 @@ mod tests {
         assert_eq!(changed("clean", "/x:/a:/b").as_deref(), Some("/b:/a"));
         assert_eq!(changed("clean", "/x:"), None);
         assert_eq!(changed("farm", "/x:").as_deref(), Some("/x:"));
+    }
+
+    #[test]
+    fn a_path_has_each_directory_once() {
+        let mut values = Values::default();
+        values.found_in(b"/a/x");
+        values.found_in(b"/b/y");
+        keep(&mut values.paths, b"/a:/none:/b:/a/:/b", b"/a/x");
+        let [ListChange { becomes, .. }] = &values.paths()[..] else { panic!("it is one value") };
+        assert_eq!(becomes.as_deref(), Some(&b"/a:/b"[..]));
     }
 
     #[test]

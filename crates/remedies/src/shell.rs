@@ -71,49 +71,39 @@ pub fn environment(found: &Libs, fixes: &Fixes, width: usize) -> Vec<u8> {
     out.text
 }
 
+/// A variable by its present value: a shell that has another one, or none, keeps it.
 fn variable(out: &mut Script, name: &str, changes: &[ListChange]) {
     let who = |change: &ListChange| {
         let programs: Vec<String> =
             change.programs.iter().map(|program| to_text(program).into_owned()).collect();
         let starts = counted(change.starts, "start", "starts");
-        // Without any PATH a shell finds nothing.
-        let kept = change.becomes.is_none() && name == "PATH";
-        let kept = if kept { "; nothing was found in it, so it stays" } else { "" };
-        format!("{starts}: {}{kept}", some(&programs))
+        format!("{starts}: {}", some(&programs))
     };
-    let assignment = |change: &ListChange| -> Vec<u8> {
-        let becomes = change.becomes.as_ref().or((name == "PATH").then_some(&change.was));
-        match becomes {
-            Some(value) => [name.as_bytes(), b"=", &quoted(value)].concat(),
-            None => [b"unset ", name.as_bytes()].concat(),
-        }
-    };
-    match changes {
-        [] => out.comment("", &format!("No program had {name}.")),
-        [change] => {
-            out.comment("", &who(change));
-            out.push(assignment(change));
-            out.push("\n");
-            if change.becomes.is_some() || name == "PATH" {
-                out.push(format!("export {name}\n"));
+    // Without any PATH a shell finds nothing.
+    let is_needed = |change: &ListChange| change.becomes.is_none() && name == "PATH";
+    let is_change =
+        |change: &ListChange| change.becomes.as_ref() != Some(&change.was) && !is_needed(change);
+    if changes.is_empty() {
+        out.comment("", &format!("No program had {name}."));
+    }
+    let (changed, same): (Vec<_>, Vec<_>) = changes.iter().partition(|change| is_change(change));
+    if !changed.is_empty() {
+        out.push(format!("case ${{{name}-}} in\n"));
+        for change in changed {
+            out.comment("    ", &who(change));
+            out.push([b"    (", &quoted(&change.was)[..], b")\n        "].concat());
+            match &change.becomes {
+                Some(value) => out.push([name.as_bytes(), b"=", &quoted(value)].concat()),
+                None => out.push(format!("unset {name}")),
             }
+            out.push(" ;;\n");
         }
-        several => {
-            let text = format!(
-                "Programs had {} different values: the present one decides which replaces it.",
-                count(several.len() as u64)
-            );
-            out.comment("", &text);
-            out.push(format!("case ${{{name}-}} in\n"));
-            for change in several {
-                out.comment("    ", &who(change));
-                let case = [b"    (", &quoted(&change.was)[..], b")\n        "].concat();
-                out.push(&case);
-                out.push(assignment(change));
-                out.push(" ;;\n");
-            }
-            out.push("esac\n");
-        }
+        out.push("esac\n");
+    }
+    for change in same {
+        let why =
+            if is_needed(change) { "nothing was found in it, but it stays" } else { "it stays" };
+        out.comment("", &format!("{}: {why}: {}", who(change), to_text(&change.was)));
     }
 }
 

@@ -307,6 +307,10 @@ fn several_lists_are_told_apart() {
     assert_eq!(list_of(&format!("{}:/no/third", set.list)), clean);
     assert_eq!(list_of("/no/fourth"), "unset");
     assert_eq!(list_of("/no/fifth"), "/no/fifth");
+    // A shell without the variable gets none.
+    let none =
+        ran(Command::new("sh").args(["-c", print, "sh", &script]).env_remove("LD_LIBRARY_PATH"));
+    assert_eq!(none, "unset");
     for program in ["program", "ls"] {
         assert!(script.contains(&format!("    # 1 start: {program}\n")), "{script}");
     }
