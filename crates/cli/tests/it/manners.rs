@@ -48,6 +48,28 @@ fn what_cannot_be_run_is_told_and_leaves_no_trace() {
     assert!(!broken.trace().exists());
 }
 
+/// A write to what is closed fails, with a recorder as without one; whether standard input is closed is asked of the kernel.
+#[test]
+fn what_was_closed_stays_closed() {
+    let recorder = Recorder::new();
+    let directory = recorder.directory.path();
+    let program = proctrace().get_program().to_owned();
+    for (closed, command, code) in [
+        (">&-", "cat /etc/hostname", 1),
+        ("<&-", "cat", 1),
+        ("<&-", "[ -e /proc/self/fd/0 ]", 1),
+        ("2>&-", "[ -e /proc/self/fd/2 ]", 1),
+        ("", "[ -e /proc/self/fd/2 ]", 0),
+    ] {
+        let shell = format!("\"$0\" record -o closed.ptrace -- {command} {closed}");
+        let mut command_line = Command::new("sh");
+        command_line.args(["-c", &shell]).arg(&program).current_dir(directory);
+        let status = command_line.status().unwrap();
+        assert_eq!(status.code(), Some(code), "{command} {closed}");
+        assert!(directory.join("closed.ptrace").exists());
+    }
+}
+
 #[test]
 fn a_script_without_an_interpreter_runs_as_in_a_shell() {
     let recorder = Recorder::new();
