@@ -43,7 +43,8 @@ pub fn advice_text(advised: &Advised, style: Style) -> String {
         separate.into_iter().partition(|(advice, _)| advice.is_certain());
     if certain.is_empty() {
         let pays = if possible.is_empty() { "pays" } else { "is sure to pay" };
-        let mut words = format!("Nothing here {pays} more than {} %", advised.min_percent);
+        let mut words =
+            format!("No change that proctrace knows {pays} more than {} %", advised.min_percent);
         if let Some(path) = &advised.path {
             let parts = items(path);
             let first = parts[..parts.len().min(PATH_PARTS)].join(", ");
@@ -193,8 +194,8 @@ pub fn explained_text(explained: &Explained, number: usize, trace: &Path, style:
     let on_path = rows.iter().any(|row| row.path_ns.is_some());
     let longest = if on_path { "are longest on the critical path" } else { "lived longest" };
     let which = match explained.others {
-        0 => format!("About {all}, in order of birth:"),
-        _ => format!("About {all}, of which these {shown} {longest}, in order of birth:"),
+        0 => format!("{all}, in order of birth:"),
+        _ => format!("{all}, of which these {shown} {longest}, in order of birth:"),
     };
     out.push('\n');
     for line in wrapped(&which, style.width) {
@@ -482,7 +483,10 @@ mod tests {
         assert!(below.contains("\n2. serial-process: "), "{text}");
         assert!(below.replace("\n   ", " ").ends_with("; up to 400 ms wall (20 %)\n"), "{text}");
         let text = advice_text(&advised(vec![possible]), plain(80));
-        assert!(text.starts_with("Nothing here is sure to pay more than 1 %."), "{text}");
+        assert!(
+            text.starts_with("No change that proctrace knows is sure to pay more than 1 %."),
+            "{text}"
+        );
         assert!(text.contains("\n1. serial-process: "), "{text}");
     }
 
@@ -516,7 +520,7 @@ mod tests {
     #[test]
     fn nothing_is_said_plainly() {
         let text = advice_text(&advised(Vec::new()), plain(80));
-        assert_eq!(text, "Nothing here pays more than 1 %.\n");
+        assert_eq!(text, "No change that proctrace knows pays more than 1 %.\n");
     }
 
     #[test]

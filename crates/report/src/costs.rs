@@ -52,7 +52,7 @@ pub(crate) fn rows(findings: &Findings, width: usize) -> Vec<Row> {
     push("", others(s), 1);
     let path = findings.critical_path.iter().flat_map(|path| path::summary(path, width));
     for (label, text) in path {
-        push(label, Some(text), if label == "Wall" { 3 } else { 5 });
+        push(label, Some(text), if label == "Wall" { 1 } else { 5 });
     }
     push("Tasks", Some(tasks(s)), 0);
     push("", Some(concurrency(s)), 6);
@@ -62,7 +62,7 @@ pub(crate) fn rows(findings: &Findings, width: usize) -> Vec<Row> {
     push("System", system(&findings.correlations), 1);
     push("Wasted", Some(wasted(s)), 0);
     push("", opens(s), 5);
-    push("", most_wasted(&findings.lookups, width), 1);
+    push("", most_wasted(&findings.lookups, width), 3);
     rows
 }
 
