@@ -4,7 +4,8 @@ use proctrace_classify::fast::Bits;
 use proctrace_findings::counted;
 
 use super::Found;
-use super::evidence::{Evidence, first_word};
+use super::evidence::Evidence;
+use super::names::first_word;
 use super::rules::Cure;
 
 /// Programs that keep what compilers make.

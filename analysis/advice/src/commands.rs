@@ -8,7 +8,8 @@ use proctrace_recording::process::Process;
 
 use super::Found;
 use super::counter::is_of_tool;
-use super::evidence::{Evidence, Removal, SUBSHELL, most};
+use super::evidence::{Evidence, Removal, most};
+use super::names::SUBSHELL;
 use super::rules::AdviceRules;
 
 /// Minimum commands that are worth a change.

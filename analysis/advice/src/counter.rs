@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::evidence::{first_word, is_interpreter, is_whole};
+use super::names::{first_word, is_interpreter, is_whole};
 
 /// Programs that decide themselves what runs at once: their own options change that, and nothing that is said of their
 /// children does.

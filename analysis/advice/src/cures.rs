@@ -2,7 +2,8 @@
 
 use proctrace_findings::{Advice, Gain, counted};
 
-use super::evidence::{Evidence, first_word, is_whole, script};
+use super::evidence::Evidence;
+use super::names::{first_word, is_whole, script};
 use super::rules::{AdviceRules, Cure};
 use super::{Effect, Found};
 

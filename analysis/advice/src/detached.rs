@@ -10,7 +10,8 @@ use proctrace_recording::books::detached::is_detached;
 use proctrace_recording::tracks::Track;
 
 use super::Found;
-use super::evidence::{Evidence, first_word, more};
+use super::evidence::{Evidence, more};
+use super::names::first_word;
 
 /// Work of the processes of one command line after their parents had ended.
 #[derive(Default)]
@@ -108,8 +109,11 @@ fn advice(evidence: &Evidence<'_>, line: &str, left: &Left) -> Option<Found> {
         return None;
     }
     let first = *left.units.first()?;
-    let spawner = evidence.spawner_line(first);
     let processes = evidence.with_descendants(&left.units);
+    let by = match evidence.started_by(first) {
+        by if by.is_empty() => by,
+        by => by + ",",
+    };
     let advice = Advice {
         kind: "detached-cpu",
         what: format!(
@@ -117,8 +121,8 @@ fn advice(evidence: &Evidence<'_>, line: &str, left: &Left) -> Option<Found> {
             evidence.lines(&left.units)
         ),
         evidence: format!(
-            "{} of {}, started by `{spawner}`, {} {} of CPU time after the end of that parent, of \
-             which {} after the end of the command; wait(2) and `time` count none of it",
+            "{} of {}{by} {} {} of CPU time after the end of the parent, of which {} after the end of \
+             the command; wait(2) and `time` count none of it",
             counted(left.units.len() as u64, "process", "processes"),
             evidence.lines(&left.units),
             if left.units.len() == 1 { "uses" } else { "use" },

@@ -1,7 +1,7 @@
 //! Programs that run others or compute with several threads if they are asked to, and the words in which they are asked.
 
 use super::counter::{asks_for_workers, base, of_whole, program};
-use super::evidence::is_whole;
+use super::names::is_whole;
 
 /// Programs that run one child at a time if they are not asked for more, or are asked for one.
 pub(super) struct Engine {

@@ -16,6 +16,7 @@ use proctrace_wire::{Quantity, WaitFor};
 
 use super::NOBODY;
 use super::model::{Cut, Model};
+use super::names::{first_word, short};
 use super::on_path::{OnPath, Spent};
 
 /// Runs of the same job differ: measured times are taken to be certain to this part.
@@ -30,12 +31,6 @@ const BESIDE_LOOKUP_NS: f64 = 500.0;
 /// Maximum ratio of the time on the path to the CPU time: a process that waits for CPUs longer waits for something else
 /// as well.
 const STRETCH_MAX: f64 = 20.0;
-
-/// Programs besides shells that run what their arguments name.
-const INTERPRETERS: [&str; 8] = ["node", "nodejs", "deno", "bun", "java", "R", "Rscript", "tclsh"];
-
-/// Name of a subshell, which has executed nothing: of `$(…)`, `(…)` or a part of a pipe.
-pub(crate) const SUBSHELL: &str = "subshell";
 
 /// A recording, prepared for all detectors.
 pub(crate) struct Evidence<'a> {
@@ -219,6 +214,14 @@ impl<'a> Evidence<'a> {
     pub(crate) fn spawner_line(&self, process: u32) -> String {
         let run = self.process(process).spawned_in();
         run.map_or_else(String::new, |run| short(self.recording.line_of_run(run)))
+    }
+
+    /// Who started a process, in words behind a comma: ", started by `make all`"; nothing if that is not known.
+    pub(crate) fn started_by(&self, process: u32) -> String {
+        match &*self.spawner_line(process) {
+            "" => String::new(),
+            spawner => format!(", started by `{spawner}`"),
+        }
     }
 
     /// The template of the command line that a process ran last, shortened, with its role among others with the same
@@ -497,66 +500,6 @@ pub(crate) fn more(ns: u64) -> u64 {
 pub(crate) fn with_work_beside(lookups: f64, taken_ns: u64) -> u64 {
     let beside_ns = taken_ns / 100 * BESIDE_LOOKUP_PERCENT;
     taken_ns.saturating_add(beside_ns.max((lookups * BESIDE_LOOKUP_NS) as u64))
-}
-
-pub(crate) fn first_word(template: &str) -> &str {
-    template.split(' ').next().unwrap_or(template)
-}
-
-/// Returns whether a word is the name of a program that runs scripts.
-pub(crate) fn is_interpreter(word: &str) -> bool {
-    is_shell(word)
-        || INTERPRETERS.contains(&word)
-        || ["python", "perl", "ruby", "lua", "php"].iter().any(|name| is_version_of(word, name))
-}
-
-/// Returns whether a word is a name with a version behind it: python3.11, or python# in a template.
-fn is_version_of(word: &str, name: &str) -> bool {
-    let is_version = |rest: &str| rest.chars().all(|it| it.is_ascii_digit() || "#.-".contains(it));
-    word.strip_prefix(name).is_some_and(is_version)
-}
-
-/// The name of the script that an interpreter runs, without directory: of `sh ./tool --all`, `tool`.
-pub(crate) fn script(template: &str) -> Option<&str> {
-    let mut words = template.split(' ');
-    words.next().filter(|word| is_interpreter(word))?;
-    let path = words.next().filter(|word| !word.starts_with('-'))?;
-    path.rsplit('/').next().filter(|name| !name.is_empty())
-}
-
-/// The name of a program: that of its script, or its first word; of a script that is an argument, as of `sh -c`, the
-/// whole command line.
-pub(crate) fn called(template: &str) -> &str {
-    let first = first_word(template);
-    let has_option = || template.split(' ').nth(1).is_some_and(|word| word.starts_with('-'));
-    match script(template) {
-        Some(script) => script,
-        None if is_interpreter(first) && has_option() => template,
-        None => first,
-    }
-}
-
-/// The name of what a process executed itself.
-pub(crate) fn name<'a>(evidence: &Evidence<'a>, process: u32) -> &'a str {
-    evidence.own_template(process).map_or(SUBSHELL, called)
-}
-
-/// Returns whether a command line is known in full.
-pub(crate) fn is_whole(line: &str) -> bool {
-    !line.is_empty() && !line.contains('…')
-}
-
-/// A command line cut in its middle to fit into a sentence: what tells it from others is often at its end.
-pub(crate) fn short(line: &str) -> String {
-    const CHARACTERS_MAX: usize = 60;
-    const LAST: usize = 24;
-    let all = line.chars().count();
-    if all <= CHARACTERS_MAX {
-        return line.to_owned();
-    }
-    let head: String = line.chars().take(CHARACTERS_MAX - LAST - 1).collect();
-    let tail: String = line.chars().skip(all - LAST).collect();
-    format!("{}…{}", head.trim_end(), tail.trim_start())
 }
 
 /// The children of all processes, and where those of each begin.

@@ -5,7 +5,8 @@ use proctrace_findings::{Advice, counted};
 
 use super::Found;
 use super::counter::is_of_tool;
-use super::evidence::{Evidence, called};
+use super::evidence::Evidence;
+use super::names::called;
 use super::rules::AdviceRules;
 
 /// Minimum failures of a habit.
@@ -130,14 +131,14 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
         0 => format!("exits with {}", status >> 8 & 0xff),
         signal => format!("is killed by signal {signal}"),
     };
-    let spawner = evidence.spawner_line(first);
     let advice = Advice {
         kind: "failed-again",
         what: format!("Find out why `{}` fails, or do not try it again", evidence.line(first)),
         evidence: format!(
-            "{} of `{}` with the same arguments: it {how}; started by `{spawner}`",
+            "{} of `{}` with the same arguments: it {how}{}",
             counted(runs.len() as u64, "failure", "failures"),
-            evidence.line(first)
+            evidence.line(first),
+            evidence.started_by(first)
         ),
         commands: vec![command.to_owned()],
         method: evidence.method().into(),

@@ -4,7 +4,8 @@ use proctrace_classify::fast::FastMap;
 use proctrace_recording::opened::OpenedFiles;
 use proctrace_wire::Quantity;
 
-use super::evidence::{Evidence, first_word, script};
+use super::evidence::Evidence;
+use super::names::{first_word, script};
 use super::rules::AdviceRules;
 
 /// Knowledge about the independence of processes that ran one after the other.

@@ -10,7 +10,8 @@ use proctrace_wire::Quantity;
 
 use super::Found;
 use super::counter::is_of_tool;
-use super::evidence::{Evidence, first_word, less, more, most};
+use super::evidence::{Evidence, less, more, most};
+use super::names::first_word;
 
 /// Minimum memory of a forker: with less, copying the page tables takes no longer than the exec.
 const RSS_MIN_BYTES: u64 = 32 << 20;

@@ -19,6 +19,7 @@ mod independence;
 mod large_fork;
 mod memory_peak;
 mod model;
+mod names;
 mod observed;
 mod on_path;
 mod places;

@@ -8,7 +8,8 @@ use proctrace_recording::waits::Waker;
 use proctrace_wire::{WaitFor, layout};
 
 use super::Found;
-use super::evidence::{Evidence, first_word, less, more};
+use super::evidence::{Evidence, less, more};
+use super::names::first_word;
 
 /// Minimum part of the peak that a process or a group has: one in this many.
 const PART_OF_PEAK: u64 = 20;

@@ -195,7 +195,7 @@ fn advice(
             counted(processes.len() as u64, "process", "processes"),
         ),
         processes: processes.len() as u64,
-        commands: vec![super::evidence::first_word(sleep).to_owned()],
+        commands: vec![super::names::first_word(sleep).to_owned()],
         wall_ns: wall.at_most(evidence.wall_ns),
         cpu_ns: Gain::new(less(cpu_ns), cpu_ns, more(cpu_ns)).at_most(evidence.cpu_ns),
         method:

@@ -6,7 +6,8 @@ use proctrace_wire::Quantity;
 
 use super::Found;
 use super::counter::is_of_system;
-use super::evidence::{Evidence, is_interpreter, script};
+use super::evidence::Evidence;
+use super::names::{is_interpreter, script};
 use super::rules::AdviceRules;
 
 /// Minimum repeated runs that are worth a change.
@@ -85,7 +86,6 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
         (removal.wall.low, removal.cpu.low) = (0, 0);
     }
     let alive_ns = later.iter().fold(0_u64, |sum, run| sum.saturating_add(evidence.life_ns(*run)));
-    let spawner = evidence.spawner_line(*first);
     let advice = Advice {
         kind: "repeated-command",
         what: format!(
@@ -93,11 +93,11 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
             evidence.line(*first)
         ),
         evidence: format!(
-            "{} of `{}` with the same arguments, directory and search variables, {} each; first \
-             started by `{spawner}`",
+            "{} of `{}` with the same arguments, directory and search variables, {} each{}",
             counted(runs.len() as u64, "run", "runs"),
             evidence.line(*first),
             time(alive_ns / later.len() as u64),
+            evidence.started_by(*first),
         ),
         commands: vec![command.to_owned()],
         method: evidence.method().into(),

@@ -12,7 +12,8 @@ use proctrace_wire::escape::to_text;
 use proctrace_wire::{Family, Quantity};
 
 use super::Found;
-use super::evidence::{Evidence, first_word, less, more, most, with_work_beside};
+use super::evidence::{Evidence, less, more, most, with_work_beside};
+use super::names::first_word;
 
 /// Minimum opens of one file by one process to report.
 const OPENS_MIN: u32 = 100;

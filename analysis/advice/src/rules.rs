@@ -5,7 +5,7 @@ use proctrace_classify::RulesError;
 use proctrace_wire::escape::to_text;
 use serde::Deserialize;
 
-use super::evidence::{first_word, script};
+use super::names::{first_word, script};
 
 /// Marks forms of whole lines among programs.
 const QUERY_LINE: &str = "line:";

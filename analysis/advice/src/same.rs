@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Found;
-use super::evidence::{Evidence, called, name};
+use super::evidence::Evidence;
 use super::failures::is_failure;
+use super::names::{called, name};
 use super::rules::AdviceRules;
 use super::{commands, cures};
 

@@ -7,8 +7,9 @@ use proctrace_findings::{Advice, Class, Gain, counted, time};
 
 use super::Found;
 use super::counter::{is_generated, is_of_tool};
-use super::evidence::{Evidence, first_word, less, more, name};
+use super::evidence::{Evidence, less, more};
 use super::model::Cut;
+use super::names::{first_word, name};
 
 /// Minimum part of its life for which a process with several threads that computes has a core: one in this many.
 const PART_OF_LIFE: u64 = 4;
@@ -124,10 +125,7 @@ fn advice(
     let first = *processes.first()?;
     let template = evidence.recording.template_of(evidence.process(first)).unwrap_or("");
     let earlier_ns = evidence.earlier_ns(Cut::Timers(&evidence.tasks(&processes)))?.min(sum_ns);
-    let by = match &*evidence.spawner_line(first) {
-        "" => String::new(),
-        spawner => format!(", started by `{spawner}`"),
-    };
+    let by = evidence.started_by(first);
     // A program that does more than wait is needed for that.
     let is_all = SLEEPS.contains(&first_word(template));
     let advice = Advice {
@@ -144,7 +142,7 @@ fn advice(
             counted(waits, "timer", "timers"),
             evidence.lines(&processes),
         ),
-        commands: vec![super::evidence::first_word(template).to_owned()],
+        commands: vec![first_word(template).to_owned()],
         processes: processes.len() as u64,
         wall_ns: Gain::new(less(earlier_ns), earlier_ns, more(sum_ns)).at_most(evidence.wall_ns),
         method:

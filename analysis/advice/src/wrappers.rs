@@ -7,7 +7,8 @@ use proctrace_findings::{Advice, Gain, counted};
 
 use super::Found;
 use super::counter::is_of_system;
-use super::evidence::{Evidence, Removal, called, first_word, less, more, script};
+use super::evidence::{Evidence, Removal, less, more};
+use super::names::{called, first_word, script};
 
 /// Helpers of each program on average.
 const HELPERS_MIN: usize = 3;
@@ -123,7 +124,7 @@ fn advice(evidence: &Evidence<'_>, starts: Starts) -> Option<Found> {
         .at_most(evidence.cpu_ns),
         ..removal
     };
-    let (first, spawner) = (starts.processes[0], evidence.spawner_line(starts.processes[0]));
+    let first = starts.processes[0];
     let advice = Advice {
         kind: "wrappers",
         started: Some(first),
@@ -132,9 +133,10 @@ fn advice(evidence: &Evidence<'_>, starts: Starts) -> Option<Found> {
             evidence.line(first)
         ),
         evidence: format!(
-            "{} such as `{}`, started by `{spawner}`, with {} before the program itself: {:.1} each",
+            "{} such as `{}`{}, with {} before the program itself: {:.1} each",
             counted(programs as u64, "start", "starts"),
             evidence.line(first),
+            evidence.started_by(first),
             counted(removal.processes.len() as u64, "process", "processes"),
             removal.processes.len() as f64 / programs as f64,
         ),
