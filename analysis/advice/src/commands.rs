@@ -1,5 +1,6 @@
 //! `short-commands`: commands that a shell could do itself, or one process for all of them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use proctrace_classify::fast::{FastMap, FastSet};
@@ -134,28 +135,35 @@ fn risk(rules: &AdviceRules, counts: &[(&str, u64)]) -> String {
     }
 }
 
-/// The subshells among processes that run commands, other than in their own place.
-fn subshells_around(evidence: &Evidence<'_>, processes: &[u32]) -> Vec<u32> {
-    let is_around =
-        |at: &u32| evidence.process(*at).execs == 0 && !evidence.children(*at).is_empty();
+/// The subshells among processes that run commands, other than in their own place; without those of one unit.
+fn subshells_around(evidence: &Evidence<'_>, processes: &[u32], unit: u32) -> Vec<u32> {
+    let of_unit = evidence.with_descendants(&[unit]);
+    let is_around = |at: &u32| {
+        evidence.process(*at).execs == 0
+            && !evidence.children(*at).is_empty()
+            && of_unit.binary_search(at).is_err()
+    };
     processes.iter().copied().filter(is_around).collect()
 }
 
-/// The first of the commands with the commonest command line, and of these with the commonest program: where it is
-/// started is where to begin.
-fn commonest(evidence: &Evidence<'_>, units: &[u32]) -> Option<u32> {
-    let mut lines: FastMap<(Option<&str>, &str), (u64, u32)> = FastMap::default();
-    let mut programs: FastMap<Option<&str>, u64> = FastMap::default();
-    for unit in units {
-        let (command, line) =
-            (evidence.command(*unit), evidence.recording.line_of(evidence.process(*unit)));
-        lines.entry((command, line)).or_insert((0, *unit)).0 += 1;
+/// The unit with the first of the commonest command lines of the commonest program among these processes: where it is
+/// started is where to begin. Subshells count only if there is nothing else.
+fn commonest(evidence: &Evidence<'_>, units: &[u32], processes: &[u32]) -> Option<u32> {
+    let mut programs: BTreeMap<Option<&str>, u64> = BTreeMap::new();
+    let mut lines: BTreeMap<(Option<&str>, &str), (u64, u32)> = BTreeMap::new();
+    for process in processes {
+        let command = evidence.command(*process);
+        let line = evidence.recording.line_of(evidence.process(*process));
         *programs.entry(command).or_default() += 1;
+        lines.entry((command, line)).or_insert((0, *process)).0 += 1;
     }
     let most = lines.into_iter().max_by_key(|((command, _), (number, first))| {
-        (command.is_some(), programs[command], *number, std::cmp::Reverse(*first))
+        (command.is_some(), programs[command], *number, Reverse(*first))
     });
-    most.map(|(_, (_, first))| first)
+    let (_, (_, first)) = most?;
+    let units: FastSet<u32> = units.iter().copied().collect();
+    let above = evidence.ancestors(first).filter_map(|at| u32::try_from(at).ok());
+    above.into_iter().find(|at| units.contains(at))
 }
 
 fn advice(
@@ -166,7 +174,7 @@ fn advice(
 ) -> Option<Found> {
     let removal = evidence.without(units)?;
     let longest = units.iter().max_by_key(|unit| evidence.life_ns(**unit)).copied()?;
-    let around = subshells_around(evidence, &removal.processes);
+    let around = subshells_around(evidence, &removal.processes, longest);
     let around_ns = evidence.path_ns_of(&around).unwrap_or(0);
     let kept_ns = evidence.path_below_ns(longest).saturating_add(around_ns);
     let longest_cpu_ns = evidence.cpu_below_ns[longest as usize];
@@ -192,10 +200,9 @@ fn advice(
     } else {
         format!("Let the shell do it, or one process for all: {}", instead.join("; "))
     };
-    let others = Some(("others", others)).filter(|(_, others)| *others > 0);
-    let listed = counts.iter().copied().chain(others);
-    let listed: Vec<String> =
-        listed.map(|(command, count)| format!("{} × {command}", count_of(count))).collect();
+    let named = counts.iter().map(|(command, count)| format!("{} × {command}", count_of(*count)));
+    let others = (others > 0).then(|| format!("{} others", count_of(others)));
+    let listed: Vec<String> = named.chain(others).collect();
     let commands = counts.iter().map(|(command, _)| (*command).to_owned()).collect();
     let advice = Advice {
         kind: "short-commands",
@@ -207,7 +214,7 @@ fn advice(
             listed.join(", ")
         ),
         commands,
-        started: commonest(evidence, units),
+        started: commonest(evidence, units, &removal.processes),
         method: format!("{}; at least one process is kept", evidence.method()),
         risk: risk(rules, &counts),
         check: "record again: these commands are gone, and `advise --against` shows the gain"

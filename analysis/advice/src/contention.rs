@@ -53,7 +53,8 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     if waited_ns < all_ns / 2 || wanted(evidence) < f64::from(cores) + EXCESS_MIN {
         return Vec::new();
     }
-    let Some(earlier_ns) = evidence.earlier_ns(Cut::CpuWaits) else { return Vec::new() };
+    let Some(earlier) = evidence.earlier(Cut::CpuWaits) else { return Vec::new() };
+    let earlier_ns = earlier.ns;
     let without_cpu = 1.0 - f64::from(cores) / peak as f64;
     let spun_ns = (running_ns as f64 * without_cpu) as u64;
     let own = waited_ns as f64 / all_ns.max(1) as f64;

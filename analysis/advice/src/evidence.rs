@@ -15,7 +15,7 @@ use proctrace_recording::process::{MemoryReading, Process};
 use proctrace_wire::{Quantity, WaitFor};
 
 use super::NOBODY;
-use super::model::{Cut, Model};
+use super::model::{Cut, Earlier, Model};
 use super::names::{first_word, short};
 use super::on_path::{OnPath, Spent};
 
@@ -53,7 +53,7 @@ pub(crate) struct Evidence<'a> {
     command_of: Vec<u32>,
     model: OnceLock<Model<'a>>,
     /// Sets of tasks that were asked about, each with the nanoseconds by which the command ends earlier without it.
-    earlier: Mutex<Vec<(Bits, u64)>>,
+    earlier: Mutex<Vec<(Bits, Earlier)>>,
     passes: OnceLock<Vec<(Pass, Vec<&'a MemoryReading>)>>,
 }
 
@@ -319,27 +319,27 @@ impl<'a> Evidence<'a> {
         tasks
     }
 
-    /// Nanoseconds by which the command ends earlier without what is cut; `None` if the path is not known.
-    pub(crate) fn earlier_ns(&self, cut: Cut<'_>) -> Option<u64> {
+    /// Time by which the command ends earlier without what is cut; `None` if the path is not known.
+    pub(crate) fn earlier(&self, cut: Cut<'_>) -> Option<Earlier> {
         let part = self.path.as_ref()?.parts.last()?;
         let last = (part.task as usize, part.end_ns);
         let model = self.model.get_or_init(|| Model::of(self.recording, last));
-        Some(model.earlier_ns(cut))
+        Some(model.earlier(cut))
     }
 
-    /// Nanoseconds by which the command ends earlier if these processes themselves take no time. Several kinds of advice
-    /// may be about the same ones, so answers are kept.
-    pub(crate) fn earlier_ns_without(&self, processes: &[u32]) -> Option<u64> {
+    /// Time by which the command ends earlier if these processes themselves take no time. Several kinds of advice may be
+    /// about the same ones, so answers are kept.
+    pub(crate) fn earlier_without(&self, processes: &[u32]) -> Option<Earlier> {
         let tasks = self.tasks(processes);
-        let known = |(of, earlier_ns): &(Bits, u64)| (*of == tasks).then_some(*earlier_ns);
+        let known = |(of, earlier): &(Bits, Earlier)| (*of == tasks).then_some(*earlier);
         // Locked while it is answered, so that no question is answered twice.
-        let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(earlier_ns) = earlier.iter().find_map(known) {
-            return Some(earlier_ns);
+        let mut answers = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(earlier) = answers.iter().find_map(known) {
+            return Some(earlier);
         }
-        let earlier_ns = self.earlier_ns(Cut::Tasks(&tasks))?;
-        earlier.push((tasks, earlier_ns));
-        Some(earlier_ns)
+        let earlier = self.earlier(Cut::Tasks(&tasks))?;
+        answers.push((tasks, earlier));
+        Some(earlier)
     }
 
     /// The part of a process's life that is on the path.
@@ -400,11 +400,11 @@ impl<'a> Evidence<'a> {
         let processes = self.with_descendants(units);
         let path_ns: u64 = processes.iter().map(|process| self.path_ns(*process)).sum();
         let cpu_ns = self.cpu_ns_of(&processes);
-        let wall = match self.earlier_ns_without(&processes) {
-            Some(earlier_ns) => {
-                let earlier_ns = earlier_ns.min(path_ns);
-                let middle_ns = earlier_ns.midpoint(path_ns);
-                Gain::new(less(earlier_ns), middle_ns, more(path_ns.saturating_add(own_path_ns)))
+        let wall = match self.earlier_without(&processes) {
+            Some(earlier) => {
+                let middle_ns = earlier.ns.min(path_ns).midpoint(path_ns);
+                let low_ns = less(earlier.low_ns.min(path_ns));
+                Gain::new(low_ns, middle_ns, more(path_ns.saturating_add(own_path_ns)))
             }
             None => Gain::new(0, alive_ns / 2, alive_ns),
         };

@@ -25,6 +25,14 @@ pub(crate) enum Cut<'a> {
     CpuWaits,
 }
 
+/// Time by which the command ends earlier.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Earlier {
+    /// The same if nobody polls: that sleeps in a row wait for a child that ends in the last of them is a guess.
+    pub(crate) low_ns: u64,
+    pub(crate) ns: u64,
+}
+
 /// Births and wake-ups in order of time, sorted once for any number of questions.
 ///
 /// Each task goes through its recorded life: it runs for as long as it ran, then sleeps until its waker has
@@ -41,8 +49,8 @@ pub(crate) struct Model<'a> {
     forkers: Vec<u32>,
     /// The task that ends the command, and when.
     last: (usize, u64),
-    /// The wall time if nothing is cut; computed with the first answer.
-    today_ns: OnceLock<u64>,
+    /// The wall time if nothing is cut, without and with polls; computed with the first answer.
+    today_ns: [OnceLock<u64>; 2],
     /// Memory for where tasks are, used by one question at a time: it is as large as all tasks.
     reused: Mutex<Vec<At>>,
 }
@@ -112,24 +120,32 @@ impl<'a> Model<'a> {
             order,
             forkers,
             last,
-            today_ns: OnceLock::new(),
+            today_ns: Default::default(),
             reused: Mutex::default(),
         }
     }
 
     /// Nanoseconds by which the command ends earlier without what is cut.
-    pub(crate) fn earlier_ns(&self, cut: Cut<'_>) -> u64 {
-        let (wall_ns, in_order) = self.wall_ns(cut);
-        let today_ns = *self.today_ns.get_or_init(|| match in_order {
-            true => self.last.1.saturating_sub(self.first_ns),
-            false => self.wall_ns(Cut::Nothing).0,
-        });
-        today_ns.saturating_sub(wall_ns)
+    pub(crate) fn earlier(&self, cut: Cut<'_>) -> Earlier {
+        let of = |with_polls: bool| {
+            let (wall_ns, is_as_recorded) = self.wall_ns(cut, with_polls);
+            let today_ns = &self.today_ns[usize::from(with_polls)];
+            let today_ns = today_ns.get_or_init(|| match is_as_recorded {
+                true => self.last.1.saturating_sub(self.first_ns),
+                false => self.wall_ns(Cut::Nothing, with_polls).0,
+            });
+            today_ns.saturating_sub(wall_ns)
+        };
+        let ns = of(true);
+        let has_polls = !self.recording.polls().is_empty();
+        Earlier { low_ns: if has_polls { of(false).min(ns) } else { ns }, ns }
     }
 
     /// The time from the first record to the end of the command without what is cut, and whether that is the recorded one
     /// if nothing is cut: no task was needed at a time that it had passed already, and none polls for a child.
-    pub(super) fn wall_ns(&self, cut: Cut<'_>) -> (u64, bool) {
+    ///
+    /// With polls, sleeps that seem to wait for a child end with it; without, each takes its time.
+    pub(super) fn wall_ns(&self, cut: Cut<'_>, with_polls: bool) -> (u64, bool) {
         let first_ns = self.first_ns;
         let start = |task: &Task| {
             let born_ns = task.born_ns.max(first_ns);
@@ -139,9 +155,9 @@ impl<'a> Model<'a> {
         let tasks = &mut *reused;
         tasks.clear();
         tasks.extend(self.steps.tasks.iter().map(start));
-        let polls = Some(self.recording.polls()).filter(|polls| !polls.is_empty());
+        let polls = Some(self.recording.polls()).filter(|polls| with_polls && !polls.is_empty());
         // A task that polls is ahead of the recording until its child has ended.
-        let mut replay = Replay { cut, tasks, in_order: polls.is_none() };
+        let mut replay = Replay { cut, tasks, is_as_recorded: polls.is_none() };
         for number in &self.order {
             let (time_ns, step) = self.steps.get(*number);
             match step {
@@ -161,7 +177,7 @@ impl<'a> Model<'a> {
         }
         let (last, end_ns) = self.last;
         let wall_ns = replay.advance(last, end_ns).saturating_sub(first_ns);
-        (wall_ns, replay.in_order)
+        (wall_ns, replay.is_as_recorded)
     }
 }
 
@@ -170,7 +186,7 @@ struct Replay<'a> {
     tasks: &'a mut [At],
     /// No task polls, and none was asked where it had been at a time before its own. Clocks of two CPUs may differ, and
     /// waits overlap in a broken trace.
-    in_order: bool,
+    is_as_recorded: bool,
 }
 
 impl Replay<'_> {
@@ -182,7 +198,7 @@ impl Replay<'_> {
             at.now_ns = at.now_ns.saturating_add(more_ns);
             at.then_ns = then_ns;
         }
-        self.in_order &= then_ns == at.then_ns;
+        self.is_as_recorded &= then_ns == at.then_ns;
         at.now_ns
     }
 
@@ -281,12 +297,12 @@ mod tests {
                 waits.sort_unstable_by_key(|wait| (wait.task, wait.until_ns(), wait.since_ns()));
                 recording.replace_waits(waits);
                 let model = Model::of(&recording, (0, end_ns));
-                let (wall_ns, is_in_order) = model.wall_ns(Cut::Nothing);
+                let (wall_ns, is_in_order) = model.wall_ns(Cut::Nothing, true);
                 if is_in_order {
                     prop_assert_eq!(wall_ns, end_ns - recording.first_ns());
                     in_order += 1;
                 }
-                prop_assert_eq!(model.earlier_ns(Cut::Nothing), 0);
+                prop_assert_eq!(model.earlier(Cut::Nothing), Earlier::default());
             }
             prop_assert!(in_order > 0);
         }

@@ -125,7 +125,7 @@ fn advice(
     let mut processes: Vec<u32> = stretches.iter().map(|stretch| stretch.process).collect();
     processes.sort_unstable();
     processes.dedup();
-    let earlier_ns = evidence.earlier_ns_without(&processes)?;
+    let earlier_ns = evidence.earlier_without(&processes)?.ns;
     let middle_ns = ((running_ns - running_ns / cores) / 2).min(earlier_ns);
     if !evidence.pays(middle_ns, 0) {
         return None;

@@ -140,7 +140,7 @@ fn advice(
     let others_ns: u64 = others
         .iter()
         .fold(0, |sum, process| sum.saturating_add(evidence.process(*process).cpu.total_ns()));
-    let earlier_ns = evidence.earlier_ns_without(&[server])?;
+    let earlier_ns = evidence.earlier_without(&[server])?.ns;
     let even_ns = working_ns.saturating_add(others_ns) / cores;
     let middle_ns = working_ns.saturating_sub(even_ns).min(earlier_ns);
     if !evidence.pays(middle_ns, 0) {

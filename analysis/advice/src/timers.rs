@@ -124,7 +124,8 @@ fn advice(
 ) -> Option<Found> {
     let first = *processes.first()?;
     let template = evidence.recording.template_of(evidence.process(first)).unwrap_or("");
-    let earlier_ns = evidence.earlier_ns(Cut::Timers(&evidence.tasks(&processes)))?.min(sum_ns);
+    let earlier = evidence.earlier(Cut::Timers(&evidence.tasks(&processes)))?;
+    let earlier_ns = earlier.ns.min(sum_ns);
     let by = evidence.started_by(first);
     // A program that does more than wait is needed for that.
     let is_all = SLEEPS.contains(&first_word(template));
@@ -144,7 +145,8 @@ fn advice(
         ),
         commands: vec![first_word(template).to_owned()],
         processes: processes.len() as u64,
-        wall_ns: Gain::new(less(earlier_ns), earlier_ns, more(sum_ns)).at_most(evidence.wall_ns),
+        wall_ns: Gain::new(less(earlier.low_ns.min(sum_ns)), earlier_ns, more(sum_ns))
+            .at_most(evidence.wall_ns),
         method:
             "wall: what is earlier if everything else takes as long as before; at most the time of \
              these timers on the critical path (high)"

@@ -27,7 +27,7 @@ pub(super) fn gain(evidence: &Evidence<'_>, found: &[Found]) -> Option<Together>
     };
     let path_ns = sum_of(&|process| evidence.path_ns(process));
     let cpu_ns = sum_of(&|process| evidence.process(process).cpu.total_ns());
-    let earlier_ns = evidence.earlier_ns_without(&removed).unwrap_or(0).min(path_ns);
+    let earlier_ns = evidence.earlier_without(&removed).unwrap_or_default().ns.min(path_ns);
     let combine = |at_once: Gain, of: &dyn Fn(&Found) -> Gain| {
         let (mut low, mut middle, mut high) = (at_once.low, at_once.middle, 0_u64);
         let mut largest = 0;

@@ -228,27 +228,31 @@ impl Failed {
                 None => false,
             };
         let is_common = COMMON_STATUSES.contains(&code);
-        // It went on after the last failure until it did not find something itself.
+        let is_shell = is_shell(program);
+        let passed_on = last().rfind(is_passed_on);
+        let at_once = passed_on.filter(|(_, child_ns, _)| ended_ns - child_ns <= AT_ONCE_NS);
+        let is_sure = !is_common || is_driver(program) || (is_shell && ends_at_failures(line));
+        if let Some(child) = at_once.filter(|_| is_sure) {
+            return Some(certain(child));
+        }
+        // It went on after the last failure until it could not use something itself. A question whether something is there
+        // is often asked only because of a failure, to tidy up.
         let is_own = |missed: Missed<'_>| {
-            before().next_back().is_none_or(|(_, child_ns, _)| missed.time_ns > *child_ns)
+            missed.is_needed()
+                && before().next_back().is_none_or(|(_, child_ns, _)| missed.time_ns > *child_ns)
         };
         if (is_common || code == NOT_FOUND) && missed_at_last(recording, at).is_some_and(is_own) {
             return None;
         }
-        let is_shell = is_shell(program);
-        if let Some(child) = last().rfind(is_passed_on) {
-            let is_sure = !is_common || (is_shell && ends_at_failures(line));
-            return Some(match (ended_ns - child.1 <= AT_ONCE_NS, is_sure) {
-                (true, true) => certain(child),
-                (true, false) => (child.2, Because::AtOnce),
-                (false, _) => likely(child),
-            });
+        if let Some(child) = passed_on {
+            let because = if at_once.is_some() { Because::AtOnce } else { Because::Likely };
+            return Some((child.2, because));
         }
         // A script may have tidied up before it passed on a status that tells something.
         if !is_common && let Some(child) = before().rfind(is_passed_on) {
             return Some(likely(child));
         }
-        // Only what was not found gives a shell this status.
+        // A shell usually has this status because it found a program nowhere.
         if is_shell && code == NOT_FOUND {
             return None;
         }
@@ -260,12 +264,27 @@ impl Failed {
     }
 }
 
+/// True of a program that only starts others which do its work, and fails if one does: compilers.
+fn is_driver(program: &str) -> bool {
+    let without_version =
+        program.trim_end_matches(|c: char| c.is_ascii_digit() || "-.".contains(c));
+    let names = ["cc", "c++", "g++", "clang", "collect2", "gfortran"];
+    names.into_iter().any(|name| without_version.ends_with(name) || program == name)
+}
+
 /// True of a command line that tells a shell to end when a command fails (`-e`, `-o errexit`).
 fn ends_at_failures(line: &str) -> bool {
     let mut words = line.split(' ').skip(1);
     while let Some(word) = words.next() {
-        let Some(letters) = word.strip_prefix(['-', '+']) else { return false };
-        let is_set = word.starts_with('-') && !letters.starts_with('-');
+        let Some(letters) = word.strip_prefix(['-', '+']).filter(|letters| !letters.is_empty())
+        else {
+            return false;
+        };
+        if letters == "-" {
+            return false;
+        }
+        // bash takes names of options with one dash, too: -rcfile, -verbose.
+        let is_set = word.starts_with('-') && !letters.starts_with('-') && letters.len() < 6;
         let named = if letters.ends_with('o') { words.next() } else { None };
         if is_set && (letters.contains('e') || named == Some("errexit")) {
             return true;
@@ -484,9 +503,16 @@ mod tests {
         {
             assert!(ends_at_failures(line), "{line}");
         }
-        for line in
-            ["sh", "sh x.sh -e", "bash --norc x.sh", "sh -c true", "sh +e", "sh -o posix x.sh"]
-        {
+        for line in [
+            "sh",
+            "sh x.sh -e",
+            "bash --norc x.sh",
+            "sh -c true",
+            "sh +e",
+            "sh -o posix x.sh",
+            "sh -- -e",
+            "bash -verbose x.sh",
+        ] {
             assert!(!ends_at_failures(line), "{line}");
         }
     }

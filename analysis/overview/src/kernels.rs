@@ -27,8 +27,8 @@ const UNNOTICED_MAX_NS: u64 = 10 * SECOND_NS;
 /// then.
 const ENDING_NS: u64 = SECOND_NS;
 
-/// The reason the kernel sent a signal to a process in its own name; `None` if it did not, or if that cannot be told
-/// from a signal that the process sent itself.
+/// The reason the kernel sent a signal to a process in its own name; `None` if it did not. Where that cannot be told from
+/// a signal that the process sent itself, the reason names both.
 pub(crate) fn own_doing(recording: &Recording, sent: &SentSignal) -> Option<String> {
     let is_own = match sent.sender {
         Waker::Task(task) => {
@@ -43,11 +43,9 @@ pub(crate) fn own_doing(recording: &Recording, sent: &SentSignal) -> Option<Stri
     }
     match (sent.signal, sent.code) {
         // kill(2) has the same code, and a process seldom sends this one to itself.
-        (SIGPIPE, BY_USER) => {
-            Some(no_reader(recording, sent).unwrap_or_else(|| {
-                "itself, or the kernel, as nobody reads what it writes".to_owned()
-            }))
-        }
+        (SIGPIPE, BY_USER) => Some(no_reader(recording, sent).unwrap_or_else(|| {
+            "itself, or the kernel because nobody reads what it writes".to_owned()
+        })),
         (SIGXFSZ, BY_USER) => Some("the kernel, at its limit of file size (ulimit -f)".to_owned()),
         (SIGXCPU, BY_KERNEL) => Some("the kernel, at its limit of CPU time (ulimit -t)".to_owned()),
         (SIGKILL, BY_KERNEL) => {
@@ -122,7 +120,7 @@ mod tests {
         let of_server = SentSignal { time_ns, process: 1, ..sent(0, SIGPIPE, 0) };
         let of_server = SentSignal { sender: Waker::Task(1), ..of_server };
         let says = own_doing(&beside, &of_server).unwrap();
-        assert_eq!(says, "itself, or the kernel, as nobody reads what it writes");
+        assert_eq!(says, "itself, or the kernel because nobody reads what it writes");
         // By tgkill(2) it sent that to itself.
         assert_eq!(own_doing(&recording, &sent(16 * MS, SIGPIPE, -6)), None);
         let limit = own_doing(&recording, &sent(16 * MS, SIGXFSZ, 0)).unwrap();

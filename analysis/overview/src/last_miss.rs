@@ -26,6 +26,14 @@ pub(crate) struct Missed<'a> {
     pub(crate) errno: u16,
 }
 
+impl Missed<'_> {
+    /// True if the process wanted to use the file, other than to know whether it is there.
+    pub(crate) fn is_needed(&self) -> bool {
+        let needing = [Family::Open, Family::Chdir, Family::Exec];
+        needing.into_iter().any(|family| family.name() == self.call)
+    }
+}
+
 /// What a process that failed sought in vain at last: itself, or the shell that forked it to say so.
 pub(crate) fn last_failed(recording: &Recording, at: usize) -> Option<LastFailed> {
     let missed = missed_at_last(recording, at).or_else(|| sought_before_fork(recording, at))?;
@@ -46,6 +54,7 @@ fn sought_before_fork(recording: &Recording, at: usize) -> Option<Missed<'_>> {
     let before_ns = child.born_ns.checked_sub(missed.time_ns)?;
     let is_it = before_ns <= AT_ONCE_NS
         && is_shell(&recording.program_of(shell).name)
+        && is_of_programs(missed.path)
         && !looks_for_itself(recording, parent, missed.path);
     is_it.then_some(missed)
 }
@@ -78,12 +87,12 @@ pub(crate) fn missed_at_last(recording: &Recording, at: usize) -> Option<Missed<
     });
     let missed = miss.into_iter().chain(exec).max_by_key(|missed| missed.time_ns)?;
     let (time_ns, path) = (missed.time_ns, missed.path);
+    ended_ns.checked_sub(time_ns).filter(|before_ns| *before_ns <= AT_ONCE_NS)?;
     if was_found(recording, at, (time_ns, path))
         || (missed.call != Family::Exec.name() && looks_for_itself(recording, at, path))
     {
         return None;
     }
-    ended_ns.checked_sub(time_ns).filter(|before_ns| *before_ns <= AT_ONCE_NS)?;
     Some(missed)
 }
 
@@ -109,6 +118,10 @@ fn was_found(recording: &Recording, at: usize, (time_ns, path): (u64, &[u8])) ->
 fn looks_for_itself(recording: &Recording, at: usize, path: &[u8]) -> bool {
     let line = recording.line_of(&recording.processes()[at]);
     let own = line.split(' ').next().unwrap_or_default().as_bytes();
-    let is_of_programs = matches!(base(directory(path)), b"bin" | b"sbin");
-    is_of_programs && base(path) == base(own) && is_shell(&to_text(base(own)))
+    is_of_programs(path) && base(path) == base(own) && is_shell(&to_text(base(own)))
+}
+
+/// True if a path is one in a directory of programs.
+fn is_of_programs(path: &[u8]) -> bool {
+    path.starts_with(b"/") && matches!(base(directory(path)), b"bin" | b"sbin")
 }

@@ -134,9 +134,9 @@ pub(crate) fn is_telling(path: &[u8]) -> bool {
     !path.starts_with(b"/etc/ld.so.")
         && !of_all.into_iter().any(|part| contains(path, part))
         && !path.ends_with(b".mo")
-        // Headers that gcc asks for itself: precompiled ones beside each header, and one of the C library.
+        // What gcc asks for itself: precompiled headers beside each header, one of the C library, its directories.
         && !path.ends_with(b".gch")
-        && base(path) != b"stdc-predef.h"
+        && !matches!(base(path), b"stdc-predef.h" | b"include" | b"include-fixed")
         && !is_of_old_versions(path)
         && !is_of_interpreter(path)
         && !is_optional(path)

@@ -33,7 +33,7 @@ pub(crate) struct Held<'a> {
 /// Forks and executes `command` with the signals as they were before; returns after the exec.
 ///
 /// The command inherits the recorder's terminal, process group, descriptors and directory; signal
-/// mask and dispositions are restored to those with which the recorder was started.
+/// mask, dispositions and closed standard streams are restored to those with which the recorder was started.
 ///
 /// With `cgroup`, a descriptor of its directory, the command runs in that cgroup. With `held`, the
 /// child does nothing until it has been seized.
@@ -147,7 +147,7 @@ fn become_command(
     before: &Before,
     filter: &[libc::sock_filter],
 ) -> i32 {
-    // Rust ignores SIGPIPE at start-up, and an exec preserves that.
+    // Rust ignores SIGPIPE at start-up and opens closed standard streams, and an exec preserves that.
     before.dispositions.restore();
     // SAFETY: sigprocmask(2) reads a mask that lives in the caller.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, before.mask.as_ref(), ptr::null_mut()) };

@@ -101,9 +101,9 @@ fn variable(out: &mut Script, name: &str, changes: &[ListChange]) {
         out.push("esac\n");
     }
     for change in same {
-        let why =
-            if is_needed(change) { "nothing was found in it, but it stays" } else { "it stays" };
-        out.comment("", &format!("{}: {why}: {}", who(change), to_text(&change.was)));
+        let but = if is_needed(change) { ", though nothing was found in it" } else { "" };
+        let text = format!("{} stays as it is{but} ({}).", to_text(&change.was), who(change));
+        out.comment("", &text);
     }
 }
 

@@ -11,7 +11,7 @@ use proctrace_recording::Recording;
 use proctrace_scenes::{MS, Scene};
 
 use super::evidence::Evidence;
-use super::model::{Cut, Model};
+use super::model::{Cut, Earlier, Model};
 use super::search::Asked;
 use super::{AdviceRules, advise};
 
@@ -120,8 +120,8 @@ fn if_nothing_is_cut_everything_ends_when_it_did() {
     assert_eq!(recording.wall_ns(), 135 * MS);
     // The wait for a CPU is the shell's, which the worker outlives.
     for cut in [Cut::Nothing, Cut::CpuWaits] {
-        assert_eq!(model.wall_ns(cut), (135 * MS, true));
-        assert_eq!(model.earlier_ns(cut), 0);
+        assert_eq!(model.wall_ns(cut, true), (135 * MS, true));
+        assert_eq!(model.earlier(cut), Earlier::default());
     }
 }
 

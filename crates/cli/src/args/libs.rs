@@ -55,7 +55,7 @@ pub(crate) struct LibsArgs {
     pub(crate) merge: bool,
 
     /// Print LD_LIBRARY_PATH and PATH without the entries in which nothing was found, as
-    /// assignments for a shell.
+    /// commands for a shell that has one of the recorded values.
     #[arg(long, group = "remedy", conflicts_with_all = ["json", "format", "top", "all"])]
     pub(crate) env: bool,
 

@@ -186,6 +186,13 @@ fn a_failure_without_consequences_is_not_the_cause() {
     let passed = "import subprocess\nsubprocess.check_call(['false'])";
     let passed = chain(&["python3", "-c", passed]);
     assert_eq!(of(&passed), [is("false exit 1", true), is("python3 exit 1", false)], "{passed}");
+    // Who tidies up asks what is there: that is not why.
+    let tidy =
+        chain(&["sh", "-ec", "trap '[ -e /no/lock ] && rm /no/lock' EXIT; cat /no/input; true"]);
+    assert_eq!(of(&tidy), [is("cat exit 1", true), is("sh exit 1", true)], "{tidy}");
+    let tidy =
+        chain(&["sh", "-c", "cat /no/input || { [ -f /no/log ] && cat /no/log; exit 1; }; true"]);
+    assert_eq!(of(&tidy), [is("cat exit 1", true), is("sh exit 1", false)], "{tidy}");
     // The same status may be the shell's own decision, unless it ends at the first failure.
     let likely = chain(&["sh", "-c", "sh -c 'exit 2'; exit 2"]);
     assert_eq!(of(&likely), [is("sh exit 2", true), is("sh exit 2", false)], "{likely}");
@@ -200,6 +207,8 @@ fn a_failure_without_consequences_is_not_the_cause() {
     );
     let sought = &not_found[0]["last_failed"]["path"];
     assert!(text(sought).ends_with("/no-such-tool"), "{not_found}");
+    let own = chain(&["bash", "-c", "[ -e /no/such ]; (exit 127); exit"]);
+    assert_eq!(own[0]["last_failed"], Value::Null, "{own}");
 }
 
 /// A library that is nowhere; the linker asks whether its directories exist only where they do not have it.

@@ -55,7 +55,7 @@ fn what_was_closed_stays_closed() {
     let directory = recorder.directory.path();
     let program = proctrace().get_program().to_owned();
     for (closed, command, code) in [
-        (">&-", "cat /etc/hostname", 1),
+        (">&-", "/bin/echo x", 1),
         ("<&-", "cat", 1),
         ("<&-", "[ -e /proc/self/fd/0 ]", 1),
         ("2>&-", "[ -e /proc/self/fd/2 ]", 1),
@@ -66,7 +66,7 @@ fn what_was_closed_stays_closed() {
         command_line.args(["-c", &shell]).arg(&program).current_dir(directory);
         let status = command_line.status().unwrap();
         assert_eq!(status.code(), Some(code), "{command} {closed}");
-        assert!(directory.join("closed.ptrace").exists());
+        fs::remove_file(directory.join("closed.ptrace")).unwrap();
     }
 }
 

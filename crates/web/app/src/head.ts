@@ -162,7 +162,7 @@ export function advice(recording: Recording, find: (command: string) => void): H
   const title = h("h2", { id: "advice-title" }, "Advice");
   const about = (text: string) => h("section", { id: "advice", class: "none", "aria-labelledby": "advice-title" }, title, h("p", { class: "quiet" }, text));
   if (!advised) return about("The recording lacks what predictions need: forks, execs, arguments, CPU time and waits.");
-  if (!advised.advice.length) return about(`Nothing here pays more than ${advised.min_percent} %.`);
+  if (!advised.advice.length) return about(`No change that proctrace knows pays more than ${advised.min_percent} %.`);
   const items = (advised.advice as any[]).map((one, at) => item(one, at + 1, advised, find));
   // What is mostly part of better advice, or may gain nothing, is shown when asked for.
   const places: number[] = advised.advice.map((_: any, at: number) => at);
