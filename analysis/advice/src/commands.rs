@@ -184,11 +184,16 @@ fn advice(
         cpu: Gain { low: removal.cpu.low.saturating_sub(kept_cpu_ns), ..removal.cpu },
         ..removal
     };
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    // Of those that are as frequent, the ones that take more CPU time are named first.
+    let mut costs: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for process in &removal.processes {
-        *counts.entry(evidence.command(*process).unwrap_or(SUBSHELL)).or_default() += 1;
+        let cost = costs.entry(evidence.command(*process).unwrap_or(SUBSHELL)).or_default();
+        cost.0 += 1;
+        cost.1 = cost.1.saturating_add(evidence.process(*process).cpu.total_ns());
     }
-    let counts = most(counts.into_iter().collect(), NAMED);
+    let costs = most(costs.into_iter().collect(), NAMED);
+    let counts: Vec<(&str, u64)> =
+        costs.into_iter().map(|(command, (count, _))| (command, count)).collect();
     let others = removal.processes.len() as u64 - counts.iter().map(|(_, n)| n).sum::<u64>();
     let instead = counts.iter().filter_map(|(command, _)| {
         let rule = rules.replacement(command)?;

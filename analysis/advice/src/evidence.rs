@@ -390,7 +390,12 @@ impl<'a> Evidence<'a> {
         };
         let on_path_ns = sum(&|unit| self.path_below_ns(unit));
         let cpu_ns = sum(&|unit| self.cpu_below_ns[unit as usize]);
-        let alive_ns = if self.path.is_some() { 0 } else { self.alive_ns(units) };
+        // Who records others for a time gets no shorter recording.
+        let has_command = self.recording.root().is_some();
+        let alive_ns = match self.path {
+            None if has_command => self.alive_ns(units),
+            _ => 0,
+        };
         if !self.pays(
             on_path_ns.saturating_add(own_path_ns).saturating_add(alive_ns),
             cpu_ns.saturating_add(own_cpu_ns),

@@ -31,13 +31,26 @@ impl Wait {
     }
 }
 
+/// What is found of loops, with the processes of their sleeps in order.
+#[derive(Default)]
+pub(super) struct Loops {
+    pub(super) found: Vec<Found>,
+    /// Of loops that may wait for something of the recording.
+    pub(super) sleeps: Vec<u32>,
+    /// Of others.
+    pub(super) alone: Vec<u32>,
+}
+
 /// The loops of all processes with the same command line, and the processes of the sleeps.
 ///
 /// Wall: of each wait whose last sleep is on the critical path, the time from the event until the sleep is
 /// over. The event is the latest end of another process during that sleep (middle); where there is none, half
 /// an interval. It is at least 0 and at most one interval. CPU: sleeps and checks, as they are in the
 /// recording.
-pub(super) fn find(evidence: &Evidence<'_>) -> (Vec<Found>, Vec<u32>) {
+///
+/// Also returns the sleeps of rows without anything that they may wait for in the recording: it may be outside, where the
+/// last one ends as soon as without the others.
+pub(super) fn find(evidence: &Evidence<'_>) -> Loops {
     let mut waits: Vec<Wait> = Vec::new();
     for (process, _) in evidence.processes() {
         if evidence.children(process).len() >= SLEEPS_MIN {
@@ -45,9 +58,15 @@ pub(super) fn find(evidence: &Evidence<'_>) -> (Vec<Found>, Vec<u32>) {
         }
     }
     let others = Others::of(evidence, &waits);
-    waits.retain(|wait| others.something_else_ran(evidence, wait));
-    let mut sleeps: Vec<u32> = waits.iter().flat_map(|wait| wait.sleeps.iter().copied()).collect();
-    sleeps.sort_unstable();
+    let (mut waits, alone): (Vec<Wait>, Vec<Wait>) =
+        waits.into_iter().partition(|wait| others.something_else_ran(evidence, wait));
+    let sleeps_of = |waits: &[Wait]| {
+        let mut sleeps: Vec<u32> =
+            waits.iter().flat_map(|wait| wait.sleeps.iter().copied()).collect();
+        sleeps.sort_unstable();
+        sleeps
+    };
+    let (sleeps, alone) = (sleeps_of(&waits), sleeps_of(&alone));
     let template = |wait: &Wait| {
         let template = evidence.recording.template_of(evidence.process(wait.poller));
         (template.unwrap_or(""), evidence.own_template(wait.sleeps[0]).unwrap_or(""))
@@ -62,7 +81,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> (Vec<Found>, Vec<u32>) {
         .chunk_by(|one, other| template(one) == template(other))
         .filter_map(|same| advice(evidence, &others, template(&same[0]), same))
         .collect();
-    (found, sleeps)
+    Loops { found, sleeps, alone }
 }
 
 /// The waits of one process.

@@ -12,6 +12,7 @@ use proctrace_recording::Recording;
 use proctrace_recording::at_once::with_helpers;
 
 use super::evidence::Evidence;
+use super::polling::Loops;
 use super::rules::AdviceRules;
 use super::{Found, advised_of, ranked};
 use super::{
@@ -25,14 +26,14 @@ const THREADS_MAX: usize = 4;
 /// Minimum number of processes for which threads are worth starting.
 const PROCESSES_MIN: usize = 1 << 14;
 
-/// A detector, given the processes of loops that sleep and look again.
-type Detector = fn(&Evidence<'_>, &AdviceRules, &[u32]) -> Vec<Found>;
+/// A detector, given what is known of loops that sleep and look again.
+type Detector = fn(&Evidence<'_>, &AdviceRules, &Loops) -> Vec<Found>;
 
 /// All but that of loops, which comes first.
 const DETECTORS: [Detector; 17] = [
     |evidence, rules, _| commands::find(evidence, rules),
     |evidence, rules, _| repeated::find(evidence, rules),
-    |evidence, _, polls| timers::find(evidence, polls),
+    |evidence, _, loops| timers::find(evidence, loops),
     |evidence, rules, _| serial::find(evidence, rules),
     |evidence, _, _| straggler::find(evidence),
     |evidence, _, _| contention::find(evidence),
@@ -51,8 +52,7 @@ const DETECTORS: [Detector; 17] = [
 
 /// Detectors that were asked, and those that are to be.
 pub(crate) struct Asked {
-    polling: Vec<Found>,
-    polls: Vec<u32>,
+    loops: Loops,
     next: AtomicUsize,
     found: Mutex<Vec<(usize, Vec<Found>)>>,
 }
@@ -61,9 +61,9 @@ impl Asked {
     /// Asks the first. None finds anything if command lines are not known.
     pub(crate) fn first(evidence: &Evidence<'_>) -> Self {
         let knows = evidence.knows_argv();
-        let (polling, polls) = if knows { polling::find(evidence) } else { Default::default() };
+        let loops = if knows { polling::find(evidence) } else { Loops::default() };
         let next = AtomicUsize::new(if knows { 0 } else { DETECTORS.len() });
-        Self { polling, polls, next, found: Mutex::default() }
+        Self { loops, next, found: Mutex::default() }
     }
 
     /// Asks one after the other, until all are asked.
@@ -71,7 +71,7 @@ impl Asked {
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(detector) = DETECTORS.get(at) else { return };
-            let found = detector(evidence, rules, &self.polls);
+            let found = detector(evidence, rules, &self.loops);
             self.found.lock().unwrap_or_else(PoisonError::into_inner).push((at, found));
         }
     }
@@ -80,7 +80,7 @@ impl Asked {
     pub(crate) fn found(self) -> Vec<Found> {
         let mut found = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.sort_unstable_by_key(|(at, _)| *at);
-        self.polling.into_iter().chain(found.into_iter().flat_map(|(_, found)| found)).collect()
+        self.loops.found.into_iter().chain(found.into_iter().flat_map(|(_, found)| found)).collect()
     }
 }
 

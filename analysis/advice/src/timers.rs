@@ -10,6 +10,7 @@ use super::counter::{is_generated, is_of_tool};
 use super::evidence::{Evidence, less, more};
 use super::model::Cut;
 use super::names::{first_word, name};
+use super::polling::Loops;
 
 /// Minimum part of its life for which a process with several threads that computes has a core: one in this many.
 const PART_OF_LIFE: u64 = 4;
@@ -30,8 +31,9 @@ const SLEEPS: [&str; 2] = ["sleep", "usleep"];
 /// again whether a child has ended, loses the time from its end to the next look.
 ///
 /// Wall: at most that time; at least what the recorded order of births and wake-ups gains if these timers
-/// take no time, as something else may take as long. CPU: nothing.
-pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
+/// take no time, as something else may take as long; nothing of loops, which may wait for something outside the recording.
+/// CPU: nothing.
+pub(super) fn find(evidence: &Evidence<'_>, loops: &Loops) -> Vec<Found> {
     let mut groups: BTreeMap<&str, (u64, u64, Vec<u32>)> = BTreeMap::new();
     let mut computing: FastMap<u32, Vec<(u64, u64)>> = FastMap::default();
     let mut may_go: FastMap<u32, bool> = FastMap::default();
@@ -42,7 +44,7 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
         let has_threads = evidence.process(process).tasks().len() > 1;
         let is_runtime = has_threads && timer_ns < PAUSE_NS;
         let may_go = may_go.entry(process).or_insert_with(|| {
-            polls.binary_search(&process).is_err()
+            loops.sleeps.binary_search(&process).is_err()
                 && !computes_meanwhile(evidence, process)
                 && !is_of_others(evidence, process)
         });
@@ -60,7 +62,8 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
         }
         processes.sort_unstable();
         processes.dedup();
-        advice(evidence, (waits, sum_ns), processes)
+        let is_loop = processes.iter().all(|process| loops.alone.binary_search(process).is_ok());
+        advice(evidence, (waits, sum_ns), processes, is_loop)
     });
     advice.collect()
 }
@@ -121,11 +124,13 @@ fn advice(
     evidence: &Evidence<'_>,
     (waits, sum_ns): (u64, u64),
     processes: Vec<u32>,
+    is_loop: bool,
 ) -> Option<Found> {
     let first = *processes.first()?;
     let template = evidence.recording.template_of(evidence.process(first)).unwrap_or("");
     let earlier = evidence.earlier(Cut::Timers(&evidence.tasks(&processes)))?;
     let earlier_ns = earlier.ns.min(sum_ns);
+    let low_ns = if is_loop { 0 } else { less(earlier.low_ns.min(sum_ns)) };
     let by = evidence.started_by(first);
     // A program that does more than wait is needed for that.
     let is_all = SLEEPS.contains(&first_word(template));
@@ -145,8 +150,7 @@ fn advice(
         ),
         commands: vec![first_word(template).to_owned()],
         processes: processes.len() as u64,
-        wall_ns: Gain::new(less(earlier.low_ns.min(sum_ns)), earlier_ns, more(sum_ns))
-            .at_most(evidence.wall_ns),
+        wall_ns: Gain::new(low_ns, earlier_ns, more(sum_ns)).at_most(evidence.wall_ns),
         method:
             "wall: what is earlier if everything else takes as long as before; at most the time of \
              these timers on the critical path (high)"

@@ -25,7 +25,17 @@ pub(super) fn task<'a>(interpreter: &[u8], argv: &'a [u8]) -> Code<'a> {
     let known = |grammar: &&Grammar| grammar.names.iter().any(|n| n.as_bytes() == interpreter);
     let grammar = GRAMMARS.iter().find(known).unwrap_or(&UNKNOWN);
     let is_nul: fn(&u8) -> bool = |byte| *byte == 0;
-    Reader { grammar, rest: argv.split(is_nul).skip(1), text: None, first_is_text: false }.task()
+    let rest = argv.split(is_nul).skip(1);
+    match (Reader { grammar, rest, text: None, first_is_text: false }).task() {
+        // The name of a descriptor tells no script: `bash <(generate)`, `sh /dev/stdin`.
+        Code::Script(path) if is_descriptor(path) => Code::None,
+        code => code,
+    }
+}
+
+/// True if a path is that of a descriptor of whoever opens it.
+fn is_descriptor(path: &[u8]) -> bool {
+    path.starts_with(b"/dev/fd/") || path.starts_with(b"/proc/self/fd/") || path == b"/dev/stdin"
 }
 
 struct Reader<'a> {
@@ -225,6 +235,8 @@ mod tests {
         for (argv, expected) in [
             (&["bash", "-e", "/job/run.sh", "x"][..], Code::Script(b"/job/run.sh")),
             (&["sh", "-ex", "run.sh"], Code::Script(b"run.sh")),
+            (&["bash", "/dev/fd/63", "x"], Code::None),
+            (&["sh", "/dev/stdin"], Code::None),
             (&["perl", "-ne", "print; next"], Code::Text(b"print; next")),
             (&["python", "-u", "runner.py"], Code::Script(b"runner.py")),
             (&["python", "-m", "pytest"], Code::Script(b"pytest")),

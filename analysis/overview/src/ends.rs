@@ -8,7 +8,8 @@ use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
 use proctrace_wire::{Outcome, dumped_core};
 
-use crate::blame::{FAULTS, cause, fatal_signals};
+use crate::blame::{FAULTS, cause};
+use crate::senders::fatal_signals;
 
 const SIGKILL: i32 = 9;
 

@@ -27,6 +27,7 @@ pub mod programs;
 pub mod requested;
 pub mod requests;
 pub mod rule_uses;
+pub mod senders;
 pub mod stacks;
 pub mod step_early;
 pub mod step_files;

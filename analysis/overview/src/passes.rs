@@ -173,6 +173,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_child_shares_until_its_exec_counts_once() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.header().memory_interval_ns = Some(S);
+        let of = |pss: u64| (pss * MB, pss * MB, pss * MB);
+        // Of vfork(2) the kernel tells the whole memory for both.
+        scene.memory(S, 1, of(400)).vfork(S + MS, 1, 2).memory(2 * S, 1, of(400));
+        scene.memory(2 * S + MS, 2, of(400)).exec(2 * S + 2 * MS, 2, "/bin/true", (0, 0));
+        scene.memory(3 * S, 1, of(400)).memory(3 * S + MS, 2, of(1));
+        let passes: Vec<_> = passes(&scene.load(None), |_| true)
+            .iter()
+            .map(|pass| (pass.processes, pass.pss_bytes / MB))
+            .collect();
+        assert_eq!(passes, [(1, 400), (1, 400), (2, 401)]);
+    }
+
+    #[test]
     fn what_leaves_during_a_pass_does_not_count_twice() {
         let mut scene = Scene::new(1, 100 * MS);
         scene.header().memory_interval_ns = Some(S);

@@ -58,9 +58,16 @@ pub(crate) fn cause(ends: &Ends) -> Option<String> {
         let _ = write!(text, " at {}", time(time_ns));
     }
     if !rest.is_empty() {
-        let followed = rest.iter().map(|step| {
-            let likely = if step.is_certain { "" } else { "probably " };
-            format!("{likely}{} ({})", name(step), step.how)
+        let same = |one: &EndStep, next: &EndStep| {
+            (&one.program, &one.how, one.is_certain) == (&next.program, &next.how, next.is_certain)
+        };
+        let followed = rest.chunk_by(same).map(|steps| {
+            let likely = if steps[0].is_certain { "" } else { "probably " };
+            let times = match steps.len() {
+                1 => String::new(),
+                several => format!(" ×{}", count(several as u64)),
+            };
+            format!("{likely}{}{times} ({})", name(&steps[0]), steps[0].how)
         });
         let _ = write!(text, "; because of it {}", followed.collect::<Vec<_>>().join(", "));
     }
@@ -221,6 +228,11 @@ pub(crate) mod tests {
         assert_eq!(
             of(vec![step("gcc", "exit 1", None), step("job", "exit 1", None)]).unwrap(),
             "gcc (pid 71) exited with 1 at 12.4 s; because of it probably job (exit 1)"
+        );
+        let deep = vec![step("make", "exit 2", None); 6];
+        assert_eq!(
+            of([vec![step("gcc", "exit 1", None)], deep].concat()).unwrap(),
+            "gcc (pid 71) exited with 1 at 12.4 s; because of it make ×6 (exit 2)"
         );
         let handled = step("job", "exit 143", Some("batchd (pid 5)"));
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use proctrace_classify::fast::Bits;
+use proctrace_classify::fast::{Bits, FastMap};
 use proctrace_lineage::Register;
 use proctrace_replay::{CpuTime, records};
 use proctrace_trace::Reader;
@@ -82,6 +82,10 @@ impl Loader<'_> {
         let mut points = std::mem::take(&mut self.attach_points);
         let mut sampled = Bits::default();
         points.keys().for_each(|task| sampled.insert(*task));
+        let own_since = match reader.header().memory_interval_ns {
+            Some(_) => self.first_execs_of_sharers(),
+            None => FastMap::default(),
+        };
         let decoded = records(reader, Stream::Samples, |record| match record {
             Record::Sample(sample) => {
                 if let Some(task) = self.task_of_serial.get(sample.head.task) {
@@ -101,7 +105,9 @@ impl Loader<'_> {
                 }
             }
             Record::Memory(memory) => {
-                if let Some(process) = self.process(memory.process) {
+                if let Some(process) = self.process(memory.process)
+                    && !self.has_its_forkers(process, memory.head.time_ns, &own_since)
+                {
                     self.made.memory_readings.push(MemoryReading { process, record: memory });
                 }
             }
@@ -124,6 +130,33 @@ impl Loader<'_> {
         drop(points);
         self.made.bins.finish_ticks();
         self.divide_rest(tick_ns, &sampled);
+    }
+
+    /// The time of the first exec of each process that shares the memory of its forker until then.
+    fn first_execs_of_sharers(&self) -> FastMap<u32, u64> {
+        let mut first: FastMap<u32, u64> = FastMap::default();
+        for run in self.made.runs.iter().filter(|run| run.happened_here) {
+            if self.made.sharers.contains(run.process as usize) {
+                let time_ns = first.entry(run.process).or_insert(run.time_ns);
+                *time_ns = run.time_ns.min(*time_ns);
+            }
+        }
+        first
+    }
+
+    /// True if the memory of a process is that of its forker at a time (vfork(2), posix_spawn(3)), which counts it: the
+    /// kernel tells the whole of it, also as PSS, for both.
+    fn has_its_forkers(&self, process: usize, time_ns: u64, own_since: &FastMap<u32, u64>) -> bool {
+        if !self.made.sharers.contains(process) {
+            return false;
+        }
+        let number = u32::try_from(process).unwrap_or(u32::MAX);
+        let parent = self.made.processes[process].parent();
+        let lives = |parent: usize| {
+            self.made.processes[parent].ended_ns().is_none_or(|ended_ns| ended_ns > time_ns)
+        };
+        own_since.get(&number).is_none_or(|since_ns| time_ns < *since_ns)
+            && parent.is_some_and(lives)
     }
 
     /// The largest reading of the program that it runs now stands for the peak of a process whose end is not recorded.

@@ -51,8 +51,9 @@ fn chain(steps: &[EndStep]) -> Table {
         .column("because", "because of the above", Unit::Text, Values::Text(certain.collect()))
         .column("sent_by", "sent by", Unit::Text, Values::Text(of().map(by).collect()))
         .note(
-            "Causes are concluded. Certain: it started nothing after that failure and ended at \
-             once with the same status, or has a status for it (make, xargs); else likely.",
+            "Causes are concluded. Certain: it ended at once with the same status, which tells \
+             something (not 1 or 2, except of a shell with -e and of compilers), or has a status for \
+             it (make, xargs, timeout); else likely.",
         )
 }
 

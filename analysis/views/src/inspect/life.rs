@@ -7,12 +7,12 @@ use proctrace_classify::names::{base, text};
 use proctrace_findings::{
     Command, Figure, MemoryAt, MissedName, OwnStep, ProcessDetails, ReceivedSignal,
 };
-use proctrace_overview::blame::{sender, sender_of};
 use proctrace_overview::details::calls::each_call;
 use proctrace_overview::details::{relative, since, waits};
 use proctrace_overview::ends::known_status;
 use proctrace_overview::figures::{needs_of_all, of_process};
 use proctrace_overview::passes::is_divided;
+use proctrace_overview::senders::{sender, sender_of};
 use proctrace_overview::steps::{group_of, sums};
 use proctrace_recording::Recording;
 use proctrace_recording::books::detached::is_detached;
