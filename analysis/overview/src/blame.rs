@@ -4,13 +4,14 @@
 use std::ops::RangeInclusive;
 
 use proctrace_classify::fast::FastMap;
-use proctrace_classify::is_shell;
 use proctrace_findings::EndStep;
 use proctrace_recording::Recording;
 use proctrace_recording::process::Process;
 use proctrace_wire::Outcome;
 
-use crate::last_miss::{AT_ONCE_NS, Missed, NOT_FOUND, begun_ns, last_failed, missed_at_last};
+use crate::last_miss::{
+    AT_ONCE_NS, Missed, NOT_FOUND, begun_ns, last_failed, missed_at_last, runs_in_shell,
+};
 use crate::senders::{is_from, last_to, sender_of};
 
 /// Signals whose default action is a core dump: the program made an error, or aborted (signal(7)).
@@ -201,7 +202,7 @@ impl Failed {
                 None => false,
             };
         let is_common = COMMON_STATUSES.contains(&code);
-        let is_shell = is_shell(program);
+        let is_shell = runs_in_shell(recording, process);
         let passed_on = last().rfind(is_passed_on);
         let at_once = passed_on.filter(|(_, child_ns, _)| ended_ns - child_ns <= AT_ONCE_NS);
         let is_sure = !is_common || is_driver(program) || (is_shell && ends_at_failures(line));

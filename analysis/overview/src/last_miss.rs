@@ -53,7 +53,7 @@ fn sought_before_fork(recording: &Recording, at: usize) -> Option<Missed<'_>> {
     let missed = last_miss(recording, parent, begun_ns(recording, shell))?;
     let before_ns = child.born_ns.checked_sub(missed.time_ns)?;
     let is_it = before_ns <= AT_ONCE_NS
-        && is_shell(&recording.program_of(shell).name)
+        && runs_in_shell(recording, shell)
         && is_of_programs(missed.path)
         && !looks_for_itself(recording, parent, missed.path);
     is_it.then_some(missed)
@@ -94,6 +94,12 @@ pub(crate) fn missed_at_last(recording: &Recording, at: usize) -> Option<Missed<
         return None;
     }
     Some(missed)
+}
+
+/// True if a process is a shell, whether with a script or not: scripts give programs their names.
+pub(crate) fn runs_in_shell(recording: &Recording, process: &Process) -> bool {
+    let first = recording.line_of(process).split(' ').next().unwrap_or_default();
+    is_shell(&recording.program_of(process).name) || is_shell(&to_text(base(first.as_bytes())))
 }
 
 /// Time of the last exec of a process; 0 if it executed nothing.

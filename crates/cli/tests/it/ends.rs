@@ -207,6 +207,15 @@ fn a_failure_without_consequences_is_not_the_cause() {
     );
     let sought = &not_found[0]["last_failed"]["path"];
     assert!(text(sought).ends_with("/no-such-tool"), "{not_found}");
+    // A script that is executed is a shell as well.
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("job.sh");
+    fs::write(&script, "#!/bin/bash -e\ntrue\nno-such-tool\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let not_found = chain(&[script.to_str().unwrap()]);
+    assert_eq!(of(&not_found).len(), 2, "{not_found}");
+    let sought = &not_found[0]["last_failed"]["path"];
+    assert!(text(sought).ends_with("/no-such-tool"), "{not_found}");
     let own = chain(&["bash", "-c", "[ -e /no/such ]; (exit 127); exit"]);
     assert_eq!(own[0]["last_failed"], Value::Null, "{own}");
 }
