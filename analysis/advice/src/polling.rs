@@ -58,24 +58,26 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Loops {
         }
     }
     let others = Others::of(evidence, &waits);
-    let (mut waits, alone): (Vec<Wait>, Vec<Wait>) =
+    let (mut waits, mut alone): (Vec<Wait>, Vec<Wait>) =
         waits.into_iter().partition(|wait| others.something_else_ran(evidence, wait));
+    // Who does more than to look has another reason to sleep: it takes samples, or works.
+    let only_looks = |wait: &Wait| {
+        let processes = evidence.with_descendants(&in_loop(evidence, wait)).len();
+        processes <= (CHECKS_MAX + 1) * wait.sleeps.len()
+    };
     let sleeps_of = |waits: &[Wait]| {
         let mut sleeps: Vec<u32> =
             waits.iter().flat_map(|wait| wait.sleeps.iter().copied()).collect();
         sleeps.sort_unstable();
         sleeps
     };
+    alone.retain(only_looks);
     let (sleeps, alone) = (sleeps_of(&waits), sleeps_of(&alone));
     let template = |wait: &Wait| {
         let template = evidence.recording.template_of(evidence.process(wait.poller));
         (template.unwrap_or(""), evidence.own_template(wait.sleeps[0]).unwrap_or(""))
     };
-    // Who does more than to look has another reason to sleep: it takes samples.
-    waits.retain(|wait| {
-        let processes = evidence.with_descendants(&in_loop(evidence, wait)).len();
-        processes <= (CHECKS_MAX + 1) * wait.sleeps.len()
-    });
+    waits.retain(only_looks);
     waits.sort_by_key(template);
     let found = waits
         .chunk_by(|one, other| template(one) == template(other))
