@@ -28,7 +28,7 @@ pub(crate) enum Cut<'a> {
 /// Time by which the command ends earlier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Earlier {
-    /// The same if nobody polls: that sleeps in a row wait for a child that ends in the last of them is a guess.
+    /// The same, if sleeps in a row are not taken for a wait for a child, which is a guess.
     pub(crate) low_ns: u64,
     pub(crate) ns: u64,
 }

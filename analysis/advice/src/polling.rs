@@ -252,14 +252,11 @@ fn late(evidence: &Evidence<'_>, others: &Others, wait: &Wait) -> Gain {
 fn in_loop(evidence: &Evidence<'_>, wait: &Wait) -> Vec<u32> {
     let begin_ns = evidence.process(wait.sleeps[0]).born_ns;
     let end_ns = wait.sleeps.last().map_or(begin_ns, |last| evidence.ended_ns(*last));
-    evidence
-        .children(wait.poller)
-        .iter()
-        .copied()
-        .filter(|child| {
-            let born_ns = evidence.process(*child).born_ns;
-            (begin_ns..=end_ns).contains(&born_ns)
-                && evidence.life_ns(*child) <= wait.interval_ns.saturating_mul(2)
-        })
-        .collect()
+    let born_ns = |child: &u32| evidence.process(*child).born_ns;
+    // They are in order of birth.
+    let children = evidence.children(wait.poller);
+    let begin = children.partition_point(|child| born_ns(child) < begin_ns);
+    let of_row = children[begin..].iter().copied().take_while(|child| born_ns(child) <= end_ns);
+    let longest_ns = wait.interval_ns.saturating_mul(2);
+    of_row.filter(|child| evidence.life_ns(*child) <= longest_ns).collect()
 }

@@ -62,8 +62,7 @@ pub(super) fn find(evidence: &Evidence<'_>, loops: &Loops) -> Vec<Found> {
         }
         processes.sort_unstable();
         processes.dedup();
-        let is_loop = processes.iter().all(|process| loops.alone.binary_search(process).is_ok());
-        advice(evidence, (waits, sum_ns), processes, is_loop)
+        advice(evidence, (waits, sum_ns), processes, &loops.alone)
     });
     advice.collect()
 }
@@ -124,13 +123,19 @@ fn advice(
     evidence: &Evidence<'_>,
     (waits, sum_ns): (u64, u64),
     processes: Vec<u32>,
-    is_loop: bool,
+    alone: &[u32],
 ) -> Option<Found> {
     let first = *processes.first()?;
     let template = evidence.recording.template_of(evidence.process(first)).unwrap_or("");
     let earlier = evidence.earlier(Cut::Timers(&evidence.tasks(&processes)))?;
     let earlier_ns = earlier.ns.min(sum_ns);
-    let low_ns = if is_loop { 0 } else { less(earlier.low_ns.min(sum_ns)) };
+    let sure: Vec<u32> =
+        processes.iter().copied().filter(|it| alone.binary_search(it).is_err()).collect();
+    let low_ns = match sure.len() {
+        0 => 0,
+        all if all == processes.len() => earlier.low_ns,
+        _ => evidence.earlier(Cut::Timers(&evidence.tasks(&sure)))?.low_ns,
+    };
     let by = evidence.started_by(first);
     // A program that does more than wait is needed for that.
     let is_all = SLEEPS.contains(&first_word(template));
@@ -150,7 +155,8 @@ fn advice(
         ),
         commands: vec![first_word(template).to_owned()],
         processes: processes.len() as u64,
-        wall_ns: Gain::new(low_ns, earlier_ns, more(sum_ns)).at_most(evidence.wall_ns),
+        wall_ns: Gain::new(less(low_ns.min(earlier_ns)), earlier_ns, more(sum_ns))
+            .at_most(evidence.wall_ns),
         method:
             "wall: what is earlier if everything else takes as long as before; at most the time of \
              these timers on the critical path (high)"

@@ -27,7 +27,8 @@ pub(super) fn gain(evidence: &Evidence<'_>, found: &[Found]) -> Option<Together>
     };
     let path_ns = sum_of(&|process| evidence.path_ns(process));
     let cpu_ns = sum_of(&|process| evidence.process(process).cpu.total_ns());
-    let earlier_ns = evidence.earlier_without(&removed).unwrap_or_default().ns.min(path_ns);
+    let earlier = evidence.earlier_without(&removed).unwrap_or_default();
+    let (low_ns, earlier_ns) = (earlier.low_ns.min(path_ns), earlier.ns.min(path_ns));
     let combine = |at_once: Gain, of: &dyn Fn(&Found) -> Gain| {
         let (mut low, mut middle, mut high) = (at_once.low, at_once.middle, 0_u64);
         let mut largest = 0;
@@ -42,7 +43,7 @@ pub(super) fn gain(evidence: &Evidence<'_>, found: &[Found]) -> Option<Together>
         }
         Gain::new(low, middle.max(largest), high)
     };
-    let wall = Gain::new(less(earlier_ns), earlier_ns.midpoint(path_ns), path_ns);
+    let wall = Gain::new(less(low_ns), earlier_ns.midpoint(path_ns), path_ns);
     let cpu = Gain::new(less(cpu_ns), cpu_ns, cpu_ns);
     Some(Together {
         wall_ns: combine(wall, &|found| found.advice.wall_ns).at_most(evidence.wall_ns),

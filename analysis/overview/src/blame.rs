@@ -10,7 +10,7 @@ use proctrace_recording::process::Process;
 use proctrace_wire::Outcome;
 
 use crate::last_miss::{
-    AT_ONCE_NS, Missed, NOT_FOUND, begun_ns, last_failed, missed_at_last, runs_in_shell,
+    AT_ONCE_NS, Missed, NOT_FOUND, begun_ns, last_failed, missed_at_last, runs_in_shell, told,
 };
 use crate::senders::{is_from, last_to, sender_of};
 
@@ -25,6 +25,11 @@ const COMMON_STATUSES: [i32; 2] = [1, 2];
 const MAKES: [&str; 3] = ["make", "gmake", "ninja"];
 /// xargs(1): a command failed, also by a signal, or could not be run; it may have started others after that.
 const XARGS_FAILED: RangeInclusive<i32> = 123..=127;
+/// xargs(1): a command exited with 255, which ends it.
+const XARGS_ENDED: i32 = 124;
+const XARGS_ENDS: i32 = 255;
+/// xargs(1): a signal ended a command.
+const XARGS_SIGNALLED: i32 = 125;
 /// timeout(1): its command took too long.
 const TIMED_OUT: i32 = 124;
 
@@ -38,9 +43,14 @@ pub fn cause(recording: &Recording) -> Vec<EndStep> {
     if outcome == Outcome::Code(0) {
         return Vec::new();
     }
-    let chain = Failed::of(recording).chain(recording, 0);
-    let mut steps: Vec<EndStep> =
-        chain.iter().rev().map(|(at, because)| step(recording, *at, *because)).collect();
+    let failed = Failed::of(recording);
+    let chain = failed.chain(recording, 0);
+    let steps = chain.iter().rev().map(|(at, because)| {
+        let own = failed.own_miss(recording, *at).filter(|_| *because != Because::Certain);
+        let last_failed = own.and_then(|missed| told(recording, *at, missed));
+        EndStep { last_failed, ..step(recording, *at, *because) }
+    });
+    let mut steps: Vec<EndStep> = steps.collect();
     if let (Some(first), Some((at, _))) = (steps.first_mut(), chain.last())
         && first.sent_by.is_none()
     {
@@ -142,6 +152,21 @@ impl Failed {
         Some((first, missed_at_last(recording, first)?))
     }
 
+    /// What a process could not use at last, after all failures of its children. A question whether something is there is
+    /// no use: it is often asked only because of a failure, to tidy up.
+    fn own_miss<'a>(&self, recording: &'a Recording, at: usize) -> Option<Missed<'a>> {
+        let missed = missed_at_last(recording, at).filter(Missed::is_needed)?;
+        let last = self.children_of(at).last();
+        last.is_none_or(|(_, child_ns, _)| missed.time_ns > *child_ns).then_some(missed)
+    }
+
+    /// The failed children of a process, in order of their ends.
+    fn children_of(&self, at: usize) -> &[(usize, u64, usize)] {
+        let begin = self.children.partition_point(|(parent, ..)| *parent < at);
+        let end = self.children.partition_point(|(parent, ..)| *parent <= at);
+        &self.children[begin..end]
+    }
+
     /// The child whose failure made a process fail, and how sure that is.
     ///
     /// That cannot be recorded, only be concluded. A process that started nothing after a failure, and then ended at
@@ -151,14 +176,12 @@ impl Failed {
     /// that it does not find.
     fn responsible_for(&self, recording: &Recording, at: usize) -> Option<(usize, Because)> {
         let process = &recording.processes()[at];
-        let begin = self.children.partition_point(|(parent, ..)| *parent < at);
-        let end = self.children.partition_point(|(parent, ..)| *parent <= at);
+        let children = self.children_of(at);
         let ended_ns = process.ended_ns()?;
         // A shell runs its last command in its own process: that knows nothing of those before.
         let begun_ns = begun_ns(recording, process);
         let lives = begun_ns..=ended_ns;
-        let before =
-            || self.children[begin..end].iter().filter(|(_, child_ns, _)| lives.contains(child_ns));
+        let before = || children.iter().filter(|(_, child_ns, _)| lives.contains(child_ns));
         let certain =
             |child: &(usize, u64, usize)| -> (usize, Because) { (child.2, Because::Certain) };
         let likely =
@@ -181,7 +204,14 @@ impl Failed {
             return None;
         }
         if program == "xargs" && XARGS_FAILED.contains(&code) {
-            return before().next().map(certain);
+            let of = |child: usize| outcome(&recording.processes()[child]);
+            let ended_so = |child: &&(usize, u64, usize)| match (code, of(child.2)) {
+                (XARGS_ENDED, Some(Outcome::Code(childs))) => childs == XARGS_ENDS,
+                (XARGS_SIGNALLED, Some(Outcome::Signal(_))) => true,
+                (XARGS_ENDED | XARGS_SIGNALLED, _) => false,
+                _ => true,
+            };
+            return before().find(ended_so).map(certain);
         }
         // It ends what it started by a signal, and has a status for that (timeout(1)).
         if program == "timeout" && code == TIMED_OUT {
@@ -206,35 +236,26 @@ impl Failed {
         let passed_on = last().rfind(is_passed_on);
         let at_once = passed_on.filter(|(_, child_ns, _)| ended_ns - child_ns <= AT_ONCE_NS);
         let is_sure = !is_common || is_driver(program) || (is_shell && ends_at_failures(line));
-        if let Some(child) = at_once.filter(|_| is_sure) {
-            return Some(certain(child));
-        }
-        // It went on after the last failure until it could not use something itself. A question whether something is there
-        // is often asked only because of a failure, to tidy up.
-        let is_own = |missed: Missed<'_>| {
-            missed.is_needed()
-                && before().next_back().is_none_or(|(_, child_ns, _)| missed.time_ns > *child_ns)
-        };
-        if (is_common || code == NOT_FOUND) && missed_at_last(recording, at).is_some_and(is_own) {
-            return None;
-        }
         if let Some(child) = at_once {
-            return Some((child.2, Because::AtOnce));
-        }
-        // A shell that waited for a child that failed, and ended with another status: `wait $job; exit 1`.
-        let is_at_once =
-            |(_, child_ns, _): &&(usize, u64, usize)| ended_ns - child_ns <= AT_ONCE_NS;
-        if is_shell
-            && code != NOT_FOUND
-            && let Some(child) = last().next_back().filter(is_at_once)
-        {
-            return Some(likely(child));
-        }
-        if let Some(child) = passed_on {
-            return Some(likely(child));
+            let because = if is_sure { Because::Certain } else { Because::AtOnce };
+            return Some((child.2, because));
         }
         // A script may have tidied up before it passed on a status that tells something.
         if !is_common && let Some(child) = before().rfind(is_passed_on) {
+            return Some(likely(child));
+        }
+        let is_at_once =
+            |(_, child_ns, _): &&(usize, u64, usize)| ended_ns - child_ns <= AT_ONCE_NS;
+        let recent = last().next_back().filter(is_at_once);
+        // It went on for long after the last failure, until it could not use something itself.
+        if recent.is_none() && self.own_miss(recording, at).is_some() {
+            return None;
+        }
+        // A shell that waited for a child that failed, and ended with another status: `wait $job; exit 1`.
+        if let Some(child) = recent.filter(|_| is_shell && code != NOT_FOUND) {
+            return Some(likely(child));
+        }
+        if let Some(child) = passed_on {
             return Some(likely(child));
         }
         // A shell usually has this status because it found a program nowhere.
@@ -432,6 +453,9 @@ mod tests {
     fn xargs_tells_that_a_command_failed_though_it_went_on() {
         let found = after("/usr/bin/xargs", &[0, 256, 0], 1, 123 << 8);
         assert_eq!(found, steps(&[("exit 1", true), ("exit 123", true)]));
+        // One that exits with 255 ends it, whatever failed before.
+        let found = after("/usr/bin/xargs", &[256, 255 << 8], 1, 124 << 8);
+        assert_eq!(found, steps(&[("exit 255", true), ("exit 124", true)]));
     }
 
     #[test]

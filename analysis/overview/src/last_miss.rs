@@ -37,6 +37,11 @@ impl Missed<'_> {
 /// What a process that failed sought in vain at last: itself, or the shell that forked it to say so.
 pub(crate) fn last_failed(recording: &Recording, at: usize) -> Option<LastFailed> {
     let missed = missed_at_last(recording, at).or_else(|| sought_before_fork(recording, at))?;
+    told(recording, at, missed)
+}
+
+/// A failed look-up, with its time before the end of a process.
+pub(crate) fn told(recording: &Recording, at: usize, missed: Missed<'_>) -> Option<LastFailed> {
     let Missed { time_ns, call, path, errno: number, .. } = missed;
     let before_ns = recording.processes()[at].ended_ns()?.checked_sub(time_ns)?;
     let path = to_text(path).into_owned();
@@ -96,7 +101,7 @@ pub(crate) fn missed_at_last(recording: &Recording, at: usize) -> Option<Missed<
     Some(missed)
 }
 
-/// True if a process is a shell, whether with a script or not: scripts give programs their names.
+/// True if a process is a shell, whether with a script or not: a script gives the process its name.
 pub(crate) fn runs_in_shell(recording: &Recording, process: &Process) -> bool {
     let first = recording.line_of(process).split(' ').next().unwrap_or_default();
     is_shell(&recording.program_of(process).name) || is_shell(&to_text(base(first.as_bytes())))

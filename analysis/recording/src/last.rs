@@ -134,9 +134,9 @@ pub(crate) fn is_telling(path: &[u8]) -> bool {
     !path.starts_with(b"/etc/ld.so.")
         && !of_all.into_iter().any(|part| contains(path, part))
         && !path.ends_with(b".mo")
-        // What gcc asks for itself: precompiled headers beside each header, one of the C library, its directories.
+        // Precompiled headers of gcc, for which it asks beside each header.
         && !path.ends_with(b".gch")
-        && !matches!(base(path), b"stdc-predef.h" | b"include" | b"include-fixed")
+        && !is_of_compiler(path)
         && !is_of_old_versions(path)
         && !is_of_interpreter(path)
         && !is_optional(path)
@@ -148,13 +148,22 @@ fn contains(path: &[u8], part: &[u8]) -> bool {
     path.windows(part.len()).any(|window| window == part)
 }
 
-/// True of what programs look for that have been told nothing else: settings, and what the run before may have left.
+/// True of what gcc asks for in each run: its directories of headers, and one header of the C library.
+fn is_of_compiler(path: &[u8]) -> bool {
+    let is_its_own = path.starts_with(b"/usr/") || contains(path, b"/lib/gcc/");
+    is_its_own && matches!(base(path), b"stdc-predef.h" | b"include" | b"include-fixed")
+}
+
+/// True of files that programs look for by default: their settings, and what an earlier run may have left.
 fn is_optional(path: &[u8]) -> bool {
-    // SQLite asks for them at each transaction; a login shell for the script when it ends; OpenSSH and libselinux for
+    // SQLite asks for `x.db-wal` at each transaction; a login shell for a script when it ends; OpenSSH and libselinux for
     // their settings.
-    let endings =
-        [&b"-wal"[..], b"-journal", b"/.bash_logout", b"/.ssh/config", b"/etc/selinux/config"];
-    endings.into_iter().any(|ending| path.ends_with(ending))
+    let is_of_database = || {
+        let name = base(path);
+        (name.ends_with(b"-wal") || name.ends_with(b"-journal")) && name.contains(&b'.')
+    };
+    let endings = [&b"/.bash_logout"[..], b"/.ssh/config", b"/etc/selinux/config"];
+    is_of_database() || endings.into_iter().any(|ending| path.ends_with(ending))
 }
 
 /// True of what interpreters ask for in each run, or after all else: python (getpath.py, site.py), perl (directories of
@@ -168,6 +177,8 @@ fn is_of_interpreter(path: &[u8]) -> bool {
     match base(path) {
         // What python prints in a traceback instead of a file: `<string>`, along sys.path.
         [b'<', .., b'>'] => true,
+        // Its caches, which may be missing.
+        name if name.ends_with(b".pyc") && base(directory(path)) == b"__pycache__" => true,
         b"site-packages" | b"dist-packages" | b"lib-dynload" => true,
         b"pyvenv.cfg" | b"pybuilddir.txt" | b"Setup.local" => true,
         b"os.py" | b"os.pyc" => contains(path, b"/lib/python3"),
@@ -221,6 +232,8 @@ mod tests {
             b"/HEAD",
             b"/usr/lib/python3.11/<string>",
             b"/w/runs.db-wal",
+            b"/w/__pycache__/job.cpython-311.pyc",
+            b"/usr/lib/gcc/x86_64-linux-gnu/12/include-fixed",
             b"/home/u/.bash_logout",
         ] {
             assert!(!is_telling(path), "{}", String::from_utf8_lossy(path));
@@ -234,6 +247,8 @@ mod tests {
             b"/usr/bin/perl",
             b"/etc/perlfoo.conf",
             b"/w/os.py",
+            b"/w/include",
+            b"/w/exp-journal",
             b".git/HEAD",
         ] {
             assert!(is_telling(path), "{}", String::from_utf8_lossy(path));

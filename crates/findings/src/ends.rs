@@ -43,7 +43,8 @@ pub struct EndStep {
     pub is_certain: bool,
     /// Sender of the signal that ended it, in words; `None` if there was none or it is not known.
     pub sent_by: Option<String>,
-    /// Last failed look-up shortly before the end, for the first in the chain.
+    /// Last failed look-up shortly before the end: of the first in the chain, and of others that are only likely to have failed
+    /// because of the one before, if it could be a reason of their own.
     pub last_failed: Option<LastFailed>,
 }
 

@@ -59,7 +59,8 @@ pub(crate) fn cause(ends: &Ends) -> Option<String> {
     }
     if !rest.is_empty() {
         let same = |one: &EndStep, next: &EndStep| {
-            (&one.program, &one.how, one.is_certain) == (&next.program, &next.how, next.is_certain)
+            (&one.program, &one.how, one.is_certain, &one.last_failed)
+                == (&next.program, &next.how, next.is_certain, &next.last_failed)
         };
         let followed = rest.chunk_by(same).map(|steps| {
             let likely = if steps[0].is_certain { "" } else { "probably " };
@@ -67,7 +68,11 @@ pub(crate) fn cause(ends: &Ends) -> Option<String> {
                 1 => String::new(),
                 several => format!(" ×{}", count(several as u64)),
             };
-            format!("{likely}{}{times} ({})", name(&steps[0]), steps[0].how)
+            let own = steps[0].last_failed.as_ref().map_or_else(String::new, |last| {
+                let path = shorten(&terminal(&last.path), PATH_WIDTH);
+                format!(", or because of {} {path} ({})", last.call, last.error)
+            });
+            format!("{likely}{}{times} ({}{own})", name(&steps[0]), steps[0].how)
         });
         let _ = write!(text, "; because of it {}", followed.collect::<Vec<_>>().join(", "));
     }
