@@ -16,7 +16,7 @@ use proctrace_wire::{Quantity, WaitFor};
 
 use super::NOBODY;
 use super::model::{Cut, Earlier, Model};
-use super::names::{first_word, short};
+use super::names::{SUBSHELL, called, first_word, short};
 use super::on_path::{OnPath, Spent};
 
 /// Runs of the same job differ: measured times are taken to be certain to this part.
@@ -535,6 +535,11 @@ fn add_descendants(parents: &[u32], values: &mut [u64]) {
             values[parent] = values[parent].saturating_add(values[at]);
         }
     }
+}
+
+/// The name of what a process executed itself.
+pub(crate) fn name<'a>(evidence: &Evidence<'a>, process: u32) -> &'a str {
+    evidence.own_template(process).map_or(SUBSHELL, called)
 }
 
 /// The processes with most of something, for evidence: at most this number.

@@ -2,8 +2,6 @@
 
 use proctrace_classify::is_shell;
 
-use super::evidence::Evidence;
-
 /// Programs besides shells that run what their arguments name.
 const INTERPRETERS: [&str; 8] = ["node", "nodejs", "deno", "bun", "java", "R", "Rscript", "tclsh"];
 
@@ -46,11 +44,6 @@ pub(crate) fn called(template: &str) -> &str {
         None if is_interpreter(first) && has_option() => template,
         None => first,
     }
-}
-
-/// The name of what a process executed itself.
-pub(crate) fn name<'a>(evidence: &Evidence<'a>, process: u32) -> &'a str {
-    evidence.own_template(process).map_or(SUBSHELL, called)
 }
 
 /// Returns whether a command line is known in full.

@@ -9,8 +9,8 @@ use proctrace_findings::{
 use proctrace_recording::Recording;
 use proctrace_wire::Quantity;
 
-use super::evidence::Evidence;
-use super::names::{called, name};
+use super::evidence::{Evidence, name};
+use super::names::called;
 use super::rules::AdviceRules;
 use super::same::Units;
 use super::taken_over::taken_over_ns;

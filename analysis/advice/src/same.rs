@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Found;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, name};
 use super::failures::is_failure;
-use super::names::{called, name};
+use super::names::called;
 use super::rules::AdviceRules;
 use super::{commands, cures};
 

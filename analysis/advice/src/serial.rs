@@ -9,9 +9,9 @@ use super::counter::{
     are_turns, asks_for_jobs, asks_for_workers, files, is_of_tool, made, subcommand, without_jobs,
 };
 use super::engines::{Engine, engine_of, one_at_a_time};
-use super::evidence::Evidence;
+use super::evidence::{Evidence, name};
 use super::independence::{Independence, independence};
-use super::names::{first_word, is_whole, name, script};
+use super::names::{first_word, is_whole, script};
 use super::rules::AdviceRules;
 use super::{Found, PART_CERTAIN};
 

@@ -4,8 +4,8 @@ use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
 use super::counter::coordinates;
-use super::evidence::{Evidence, more};
-use super::names::{first_word, name, short};
+use super::evidence::{Evidence, more, name};
+use super::names::{first_word, short};
 
 /// Minimum number of workers: of fewer, none can be told from the others.
 const WORKERS_MIN: usize = 3;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use proctrace_classify::fast::Bits;
 
-use super::evidence::Evidence;
-use super::names::name;
+use super::evidence::{Evidence, name};
 
 /// Percentage of the wall time below which a time is noise.
 const NOTICEABLE_PERCENT: u64 = 1;

@@ -7,9 +7,9 @@ use proctrace_findings::{Advice, Class, Gain, counted, time};
 
 use super::Found;
 use super::counter::{is_generated, is_of_tool};
-use super::evidence::{Evidence, less, more};
+use super::evidence::{Evidence, less, more, name};
 use super::model::Cut;
-use super::names::{first_word, name};
+use super::names::first_word;
 use super::polling::Loops;
 
 /// Minimum part of its life for which a process with several threads that computes has a core: one in this many.

@@ -6,12 +6,12 @@ use std::ops::RangeInclusive;
 use proctrace_classify::fast::FastMap;
 use proctrace_findings::EndStep;
 use proctrace_recording::Recording;
-use proctrace_recording::process::Process;
 use proctrace_wire::Outcome;
 
 use crate::last_miss::{
     AT_ONCE_NS, Missed, NOT_FOUND, begun_ns, last_failed, missed_at_last, runs_in_shell, told,
 };
+use crate::outcomes::{failed, outcome};
 use crate::senders::{is_from, last_to, sender_of};
 
 /// Signals whose default action is a core dump: the program made an error, or aborted (signal(7)).
@@ -57,15 +57,6 @@ pub fn cause(recording: &Recording) -> Vec<EndStep> {
         first.last_failed = last_failed(recording, *at);
     }
     steps
-}
-
-pub(crate) fn outcome(process: &Process) -> Option<Outcome> {
-    process.ended_ns().and(process.status()).map(Outcome::of_status)
-}
-
-/// True if a process is known not to have exited with 0.
-pub fn failed(process: &Process) -> bool {
-    outcome(process).is_some_and(|outcome| outcome != Outcome::Code(0))
 }
 
 /// How sure it is that a process failed because another one did.

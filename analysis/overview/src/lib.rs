@@ -18,6 +18,7 @@ pub mod lookups;
 pub mod memory;
 pub mod nearest;
 pub mod options;
+pub mod outcomes;
 pub mod passes;
 pub mod path;
 pub mod path_findings;

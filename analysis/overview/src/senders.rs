@@ -6,8 +6,8 @@ use proctrace_recording::Recording;
 use proctrace_recording::waits::{SentSignal, Waker};
 use proctrace_wire::{Outcome, signal_name};
 
-use crate::blame::outcome;
 use crate::kernels::own_doing;
+use crate::outcomes::outcome;
 
 /// `SI_KERNEL` of sigaction(2).
 const BY_KERNEL: i32 = 0x80;

@@ -7,8 +7,8 @@ use proctrace_findings::{
     Class, DirectoryMisses, FAMILIES, Figure, Health, MarkedPhase, Metric, Metrics, Summary,
     Unknown,
 };
-use proctrace_overview::blame::failed;
 use proctrace_overview::figures::OfProcesses;
+use proctrace_overview::outcomes::failed;
 use proctrace_overview::steps::{self, StepGroup};
 use proctrace_overview::summary;
 use proctrace_overview::sums::{Edge, Label, Sum};

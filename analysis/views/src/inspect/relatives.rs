@@ -7,8 +7,8 @@ use proctrace_findings::{Candidate, ChildGroup};
 use proctrace_wire::Quantity;
 
 use proctrace_classify::fast::Bits;
-use proctrace_overview::blame::failed;
 use proctrace_overview::details::{relative, since};
+use proctrace_overview::outcomes::failed;
 use proctrace_recording::Recording;
 use proctrace_recording::lines::Distinct;
 use proctrace_recording::process::Process;
